@@ -263,6 +263,7 @@ std::unique_ptr<XrayDirectory> Daemon::open_traces() {
   if (settings().xray_directory.empty()) return nullptr;
   return value_of(XrayDirectory::open({.io = io_,
                                        .store = results_,
+                                       .closer = xray_recorder_.closer(),
                                        .owners = uid_owners_,
                                        .unused_id = [this] { return sessions_.unused_id(); },
                                        .refusals = &refusals_},

@@ -18,6 +18,7 @@
 #include "collectors/files/mapped_files.h"
 #include "collectors/host/host_checks.h"
 #include "collectors/sampling/event_sets.h"
+#include "collectors/sampling/session_slots.h"
 #include "collectors/sampling/target_filter.h"
 #include "collectors/sampling/unmap_watch.h"
 #include "collectors/unwinding/unwinding.h"
@@ -37,13 +38,6 @@ constexpr std::chrono::milliseconds kOpenTimeout{100};
 constexpr std::chrono::milliseconds kHotplugInterval{1500};
 constexpr std::chrono::microseconds kTickTime{500};
 constexpr std::chrono::seconds kMaxBalancedAge{6};
-
-// The slots that a rank may use: half of them for unprivileged sessions, and two for continuous
-// mode alone, which needs a second one when a window ends.
-constexpr std::size_t slots_of(Rank rank) {
-  constexpr std::size_t kSlots = PROFD_MAX_SESSIONS;
-  return rank == Rank::kUnprivileged ? kSlots / 2 : kSlots - (rank == Rank::kPrivileged ? 2 : 0);
-}
 
 Rank rank_of(const Target& target) {
   if (target.restrict_to) return Rank::kUnprivileged;
@@ -107,10 +101,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   // A session's place. The kernel's counters only grow, so a slot's counts are those since its
   // start.
   struct Slot {
-    // kEnding: it is not a session's any more, and is free once it is settled.
-    enum class State { kFree, kLive, kEnding, kRetired } state = State::kFree;
     unsigned event_set = 0;
-    SessionOwner owner{};
     SlotLedger before;  // the slot's counters when the session started
     std::uint64_t received = 0;
     // Since no tick matches it:
@@ -128,9 +119,8 @@ class KernelSampler final : public Sampler, private SampleSink {
   void on_unmap(const UnmapView& unmap) noexcept override { sink_.on_unmap(unmap); }
 
   Result<void> add_wake_fd(int fd);
-  [[nodiscard]] Result<SessionSlot> find_slot(Rank rank);
-  void free_ended_slots();
-  void free_slot(SessionSlot slot);
+  [[nodiscard]] Result<SessionSlot> find_slot(const SessionOwner& owner);
+  void release(SessionSlot slot);
   [[nodiscard]] SessionOwner owner_of(const Target& target);
   void take_slot(SessionSlot slot, unsigned event_set, const SessionOwner& owner);
   void wait_for_last_samples(SessionSlot slot);
@@ -148,6 +138,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   std::unique_ptr<RecordReader> records_;
   UniqueFd wake_;  // an epoll of the descriptors that ask for a drain
   int counters_map_ = -1;
+  SessionSlots uses_;
   std::array<Slot, PROFD_MAX_SESSIONS> slots_;
   std::optional<EventSets> events_;
   UidOwners owners_;
@@ -202,15 +193,10 @@ Result<void> KernelSampler::add_wake_fd(int fd) {
   return {};
 }
 
-Result<SessionSlot> KernelSampler::find_slot(Rank rank) {
-  free_ended_slots();
-  const std::size_t places = slots_of(rank);
-  // From the last one, so that a high rank leaves the slots of the lower ones to them.
-  for (std::size_t slot = places; slot-- > 0;) {
-    if (slots_[slot].state == Slot::State::kFree) return static_cast<SessionSlot>(slot);
-  }
-  return fail(ErrorCode::kBusy, "all " + std::to_string(places) + " session slots are in use",
-              "stop a session first");
+Result<SessionSlot> KernelSampler::find_slot(const SessionOwner& owner) {
+  uses_.free_settled([this](SessionSlot slot) { return is_settled(slot); },
+                     [this](SessionSlot slot) { release(slot); });
+  return uses_.find_free(owner);
 }
 
 SessionOwner KernelSampler::owner_of(const Target& target) {
@@ -220,47 +206,40 @@ SessionOwner KernelSampler::owner_of(const Target& target) {
 }
 
 void KernelSampler::take_slot(SessionSlot slot, unsigned event_set, const SessionOwner& owner) {
-  slots_[slot] =
-      Slot{.state = Slot::State::kLive, .event_set = event_set, .owner = owner, .before = {}};
+  uses_.take(slot, owner);
+  slots_[slot] = Slot{.event_set = event_set, .before = {}};
   slots_[slot].before = counters_of(slot);
 }
 
 Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& target) {
   const SessionOwner owner = owner_of(target);
-  const auto slot = find_slot(owner.rank);
+  const auto slot = find_slot(owner);
   if (!slot) return slot.error();
   const auto set = events_->use(event, owner, counters());
   if (!set) return set.error();
   take_slot(*slot, *set, owner);
   if (auto added = filter_->add(*slot, *set, target); !added) {
     end_matching(*slot);
-    slots_[*slot].state = Slot::State::kEnding;
+    uses_.end(*slot);
     return added.error();
   }
   return *slot;
 }
 
 Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
-  const auto next = find_slot(Rank::kContinuous);
+  const auto next = find_slot(uses_.owner(slot));
   if (!next) return next.error();
   const unsigned set = slots_[slot].event_set;
-  take_slot(*next, set, slots_[slot].owner);
+  take_slot(*next, set, uses_.owner(slot));
   events_->share(set);
   filter_->move_target(slot, *next, set);
   wait_for_last_samples(slot);
   return *next;
 }
 
-void KernelSampler::free_ended_slots() {
-  for (SessionSlot slot = 0; slot < slots_.size(); ++slot) {
-    if (slots_[slot].state == Slot::State::kEnding && is_settled(slot)) free_slot(slot);
-  }
-}
-
-void KernelSampler::free_slot(SessionSlot slot) {
+void KernelSampler::release(SessionSlot slot) {
   filter_->remove(slot);
-  events_->release(slots_[slot].event_set, slots_[slot].owner, counters());
-  slots_[slot].state = Slot::State::kFree;
+  events_->release(slots_[slot].event_set, uses_.owner(slot), counters());
 }
 
 void KernelSampler::end_matching(SessionSlot slot) {
@@ -287,9 +266,13 @@ SlotLedger KernelSampler::stop(SessionSlot slot) {
   if (!slots_[slot].grace_period) end_matching(slot);
   const bool settled = settle(slot);
   const SlotLedger last = slot_ledger(slot);
-  free_slot(slot);
+  release(slot);
   // Samples that have not arrived may still do so, and must not be counted for another session.
-  if (!settled) slots_[slot].state = Slot::State::kRetired;
+  if (settled) {
+    uses_.free(slot);
+  } else {
+    uses_.retire(slot);
+  }
   return last;
 }
 

@@ -99,8 +99,9 @@ class Sampler {
 
   // Begins to take samples for a new session. Errors: no such process, no free slot, an event that
   // can't be opened. Restricted sessions have 16 slots and 4 event sets at most, other sessions 30
-  // and 7; event_sets.h says how users share theirs. The kernel side then reports all mappings and
-  // processes again, since the sink may have forgotten them after an earlier session.
+  // and 7; session_slots.h and event_sets.h say how users share theirs. The kernel side then
+  // reports all mappings and processes again, since the sink may have forgotten them after an
+  // earlier session.
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
 
   // Moves a window to a new slot: each tick matches exactly one of both, the old one as after
@@ -116,8 +117,8 @@ class Sampler {
 
   // Ends a session and returns its final counts; call it when the slot is settled after
   // end_matching(), or to wait no longer. What has not arrived by now is delivered as it is
-  // (deferred stacks), or may arrive later: then the slot is not used again, since that must not be
-  // counted for another session.
+  // (deferred stacks), or may arrive later: then the slot is not used again until it has, since
+  // that must not be counted for another session.
   virtual SlotLedger stop(SessionSlot slot) = 0;
 
   // Passes the records that the rings hold to the sink, for some milliseconds at most. True: there

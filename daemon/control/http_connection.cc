@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <sstream>
 #include <string>
@@ -74,6 +75,26 @@ std::optional<Error> explain(const error_code& error, bool began, const HttpLimi
   return fail(ErrorCode::kMalformed, "could not parse the HTTP request: " + error.message());
 }
 
+std::string header_of(const Reply& reply, bool keep_alive) {
+  http::response<http::empty_body> header;
+  header.result(reply.status);
+  header.keep_alive(keep_alive);
+  if (reply.status != http::status::no_content) {
+    header.set(http::field::content_type, boost::beast::string_view(reply.content_type));
+    header.content_length(reply.file ? reply.file->bytes : reply.text.size());
+  }
+  std::ostringstream text;
+  text << header.base();
+  return text.str();
+}
+
+Reply too_many_answers() {
+  Reply reply = reply_error(fail(ErrorCode::kBusy, "too many answers wait to be read",
+                                 "read the answers to earlier requests, or try again later"));
+  reply.status = http::status::service_unavailable;
+  return reply;
+}
+
 // Exceptions (no memory, a bug) end here: the client gets an error, and the daemon goes on.
 asio::awaitable<Reply> answer_guarded(Service& service, const StatusInfo::Connections& counts,
                                       Caller caller, Request& request, IsWanted is_wanted) {
@@ -88,15 +109,17 @@ asio::awaitable<Reply> answer_guarded(Service& service, const StatusInfo::Connec
 
 }  // namespace
 
-HttpConnection::HttpConnection(Socket socket, Caller caller, Service& service, Worker& disk_reader,
-                               StatusInfo::Connections& counts, const HttpLimits& limits)
+HttpConnection::HttpConnection(Socket socket, const Caller& caller, uid_t user,
+                               const Shared& shared)
     : socket_(std::move(socket)),
       caller_(caller),
-      service_(service),
-      disk_reader_(disk_reader),
-      counts_(counts),
-      limits_(limits),
-      buffer_(limits.header_bytes + limits.body_bytes) {}
+      user_(user),
+      service_(shared.service),
+      disk_reader_(shared.disk_reader),
+      answers_(shared.answers),
+      counts_(shared.counts),
+      limits_(shared.limits),
+      buffer_(limits_.header_bytes + limits_.body_bytes) {}
 
 asio::awaitable<void> HttpConnection::run() {
   for (bool keep_alive = true; keep_alive;) {
@@ -144,14 +167,16 @@ asio::awaitable<bool> HttpConnection::exchange() {
   answering_ = false;
   // A client takes the body of an answer to HEAD for the beginning of the next answer.
   if (parser.get().method() == http::verb::head) reply.text.clear();
-  co_return co_await write(reply, parser.get().keep_alive());
+  auto writing = write(std::move(reply), parser.get().keep_alive());
+  co_return co_await std::move(writing);
 }
 
 // A request that could not be read.
 asio::awaitable<void> HttpConnection::refuse(const Error& error) {
   if (error.code == ErrorCode::kTimeout) count_slow();
   count_refusal(service_, caller_, kAnyRequest, error.code);
-  co_await write(reply_error(error), false);
+  auto writing = write(reply_error(error), false);
+  co_await std::move(writing);
 }
 
 void HttpConnection::count_slow() {
@@ -159,18 +184,18 @@ void HttpConnection::count_slow() {
   service_.count_refusal(caller_, "connections.slow");
 }
 
-asio::awaitable<bool> HttpConnection::write(const Reply& reply, bool keep_alive) {
-  http::response<http::empty_body> header;
-  header.result(reply.status);
-  header.keep_alive(keep_alive);
-  if (reply.status != http::status::no_content) {
-    header.set(http::field::content_type, boost::beast::string_view(reply.content_type));
-    header.content_length(reply.file ? reply.file->bytes : reply.text.size());
+std::unique_ptr<AnswerBudget::Share> HttpConnection::take_share(const Reply& reply) {
+  return answers_.take(user_, caller_.privileged ? 0 : reply.text.capacity());
+}
+
+asio::awaitable<bool> HttpConnection::write(Reply reply, bool keep_alive) {
+  const auto share = take_share(reply);
+  if (!share) {
+    reply = too_many_answers();
+    count_refusal(service_, caller_, kAnyRequest, ErrorCode::kBusy);
   }
-  std::ostringstream text;
-  text << header.base() << reply.text;
-  const std::string bytes = text.str();
-  bool sent = co_await write_bytes(bytes);
+  const std::string header = header_of(reply, keep_alive);
+  bool sent = co_await write_bytes(header, reply.text);
   if (sent && reply.file) {
     sent = co_await write_file(*reply.file);
   }
@@ -178,14 +203,16 @@ asio::awaitable<bool> HttpConnection::write(const Reply& reply, bool keep_alive)
   co_return keep_alive;
 }
 
-asio::awaitable<bool> HttpConnection::write_bytes(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto chunk = asio::buffer(bytes.substr(0, kChunkBytes));
+asio::awaitable<bool> HttpConnection::write_bytes(std::string_view header, std::string_view body) {
+  while (!header.empty() || !body.empty()) {
+    const std::string_view part = body.substr(0, kChunkBytes);
+    const std::array<asio::const_buffer, 2> chunk = {asio::buffer(header), asio::buffer(part)};
     auto operation = asio::async_write(socket_, chunk, kAsValues);
     const error_code error = co_await within(limits_.stall, std::move(operation));
     if (error == asio::error::timed_out) count_slow();
     if (error) co_return false;
-    bytes.remove_prefix(chunk.size());
+    header = {};
+    body.remove_prefix(part.size());
   }
   co_return true;
 }
@@ -217,7 +244,7 @@ asio::awaitable<bool> HttpConnection::write_file(const OpenedFile& file) {
     // shorter.
     if (got <= 0) co_return false;
     const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
-    const bool sent = co_await write_bytes(bytes);
+    const bool sent = co_await write_bytes({}, bytes);
     if (!sent) co_return false;
     done += bytes.size();
   }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -17,6 +18,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 
+#include "daemon/control/answer_budget.h"
 #include "daemon/control/routes.h"
 #include "daemon/control/service.h"
 #include "daemon/storage/worker.h"
@@ -35,10 +37,17 @@ class HttpConnection {
  public:
   using Socket = boost::asio::local::stream_protocol::socket;
 
-  // All references must outlive the connection. `counts` counts slow clients. `disk_reader` reads
-  // what the page cache lacks of a result's file.
-  HttpConnection(Socket socket, Caller caller, Service& service, Worker& disk_reader,
-                 StatusInfo::Connections& counts, const HttpLimits& limits);
+  // What all connections share; outlives them.
+  struct Shared {
+    Service& service;
+    Worker& disk_reader;  // reads what the page cache lacks of a result's file
+    AnswerBudget& answers;
+    StatusInfo::Connections& counts;  // slow clients
+    const HttpLimits& limits;
+  };
+
+  // `user` is the one whose uid the caller's is (uid_owners.h).
+  HttpConnection(Socket socket, const Caller& caller, uid_t user, const Shared& shared);
 
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -64,11 +73,14 @@ class HttpConnection {
   // A client that has ended its writing alone is connected.
   [[nodiscard]] bool is_connected();
 
+  // Null: no more answers of the user may wait to be read.
+  [[nodiscard]] std::unique_ptr<AnswerBudget::Share> take_share(const Reply& reply);
+
   // Each returns false when the connection must end.
   boost::asio::awaitable<bool> exchange();
   boost::asio::awaitable<void> refuse(const Error& error);
-  boost::asio::awaitable<bool> write(const Reply& reply, bool keep_alive);
-  boost::asio::awaitable<bool> write_bytes(std::string_view bytes);
+  boost::asio::awaitable<bool> write(Reply reply, bool keep_alive);
+  boost::asio::awaitable<bool> write_bytes(std::string_view header, std::string_view body);
   boost::asio::awaitable<bool> write_file(const OpenedFile& file);
   // As pread(2) has it.
   boost::asio::awaitable<ssize_t> read_part(const OpenedFile& file, std::uint64_t begin,
@@ -76,8 +88,10 @@ class HttpConnection {
 
   Socket socket_;
   Caller caller_;
+  uid_t user_;
   Service& service_;
   Worker& disk_reader_;
+  AnswerBudget& answers_;
   StatusInfo::Connections& counts_;
   HttpLimits limits_;
   boost::beast::flat_buffer buffer_;

@@ -49,10 +49,14 @@ ControlServer::~ControlServer() = default;
 
 ControlServer::Client::Client(Protocol::socket socket, const Caller& caller, bool of_door,
                               ControlServer& server)
-    : connection(std::move(socket), caller, server.service_, server.disk_reader_, server.counts_,
-                 server.limits_.http),
-      is_of_door(of_door),
-      user(server.owners_.owner_of(caller.uid)) {}
+    : is_of_door(of_door),
+      user(server.owners_.owner_of(caller.uid)),
+      connection(std::move(socket), caller, user,
+                 {.service = server.service_,
+                  .disk_reader = server.disk_reader_,
+                  .answers = server.answers_,
+                  .counts = server.counts_,
+                  .limits = server.limits_.http}) {}
 
 void ControlServer::start() {
   accepting_ = true;

@@ -19,6 +19,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "collectors/host/uid_owners.h"
+#include "daemon/control/answer_budget.h"
 #include "daemon/control/http_connection.h"
 #include "daemon/control/service.h"
 #include "daemon/service/unix_listener.h"
@@ -65,10 +66,10 @@ class ControlServer {
   struct Client {
     Client(Protocol::socket socket, const Caller& caller, bool of_door, ControlServer& server);
 
-    HttpConnection connection;
     bool is_of_door;
     bool had_grace = false;  // only to read its answer
     uid_t user;              // whose connections it counts as
+    HttpConnection connection;
   };
 
   boost::asio::awaitable<void> accept_all();
@@ -86,6 +87,7 @@ class ControlServer {
   ControlLimits limits_;
   std::optional<gid_t> privileged_group_;
   Worker disk_reader_{"disk-reader"};
+  AnswerBudget answers_;
   std::list<Client> clients_;
   std::size_t of_door_ = 0;  // of clients_
   UidOwners owners_;

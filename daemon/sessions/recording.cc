@@ -22,6 +22,8 @@ SessionInfo Recording::describe() const {
 
 boost::asio::awaitable<Result<void>> Recording::wait_until_begun() { co_return Result<void>(); }
 
+Result<void> Recorder::check(const StartRequest& /*request*/) const { return {}; }
+
 boost::asio::awaitable<void> Recorder::prepare(TargetRequest /*target*/) { co_return; }
 
 void Recording::stop() {

@@ -112,10 +112,19 @@ class Recorder {
 
   [[nodiscard]] virtual bool records(std::string_view event) const = 0;
 
+  // Whether the request is valid for this recorder, as far as it alone shows that. Called before
+  // prepare(), so that an invalid request costs nothing.
+  [[nodiscard]] virtual Result<void> check(const StartRequest& request) const;
+
   // Awaited before start(), which returns at once: reads of the host what the latter needs.
   [[nodiscard]] virtual boost::asio::awaitable<void> prepare(TargetRequest target);
 
-  // The caller's rights to the target are checked already.
+  // Whether the recordings take data only of processes to which their owner has the rights when
+  // the data are taken. Otherwise the rights are checked once more right before start(): while
+  // prepare() ran, a process may have ended and another user's may have got its pid.
+  [[nodiscard]] virtual bool checks_rights() const { return false; }
+
+  // The caller's rights to the target are checked already, and the request by check().
   [[nodiscard]] virtual Result<std::shared_ptr<Recording>> start(RecordingRequest request) = 0;
 
   virtual void every_second() {}

@@ -39,6 +39,8 @@ class SampleRecorder final : public Recorder {
   explicit SampleRecorder(Parts parts);
 
   [[nodiscard]] bool records(std::string_view event) const override;
+  // In the kernel, at each sample (Target::restrict_to).
+  [[nodiscard]] bool checks_rights() const override { return true; }
   [[nodiscard]] boost::asio::awaitable<void> prepare(TargetRequest target) override;
   [[nodiscard]] Result<std::shared_ptr<Recording>> start(RecordingRequest request) override;
 

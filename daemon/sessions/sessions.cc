@@ -30,6 +30,7 @@ Error no_session(const std::string& id) {
 Sessions::Sessions(Parts parts)
     : parts_(std::move(parts)),
       second_(parts_.io),
+      authorization_turns_(parts_.io),
       export_turns_(parts_.io, parts_.limits.unprivileged_exports_at_once) {
   spawn(parts_.io, check_every_second());
 }
@@ -40,19 +41,48 @@ Result<void> Sessions::check(const Caller& caller, const StartRequest& request) 
     return fail(ErrorCode::kInvalidArgument, "no target is given",
                 "name a process, a command, a user, a cgroup, or all");
   }
-  if (auto allowed = authorize_target(caller, request.target); !allowed) return allowed;
   if (caller.privileged) return {};
   return check_start(parts_.limits, held_by(caller.uid));
 }
 
+boost::asio::awaitable<Result<void>> Sessions::authorize(Caller caller, TargetRequest target) {
+  const User user = user_of(caller, parts_.owners);
+  if (!user) co_return authorize_target(caller, target);
+  auto authorizing = authorize_in_parts(caller, std::move(target));
+  auto in_turn = authorization_turns_.run(*user, std::move(authorizing));
+  co_return co_await std::move(in_turn);
+}
+
+// The check of a pid needs up to 60 us. Other tasks run between two parts.
+boost::asio::awaitable<Result<void>> Sessions::authorize_in_parts(Caller caller,
+                                                                  TargetRequest target) {
+  constexpr std::size_t kPidsAtOnce = 16;
+  std::vector<std::uint32_t> pids = std::move(target.pids);
+  for (;;) {
+    const auto part = pids.end() - static_cast<std::ptrdiff_t>(std::min(pids.size(), kPidsAtOnce));
+    target.pids.assign(part, pids.end());
+    pids.erase(part, pids.end());
+    if (auto allowed = authorize_target(caller, target); !allowed) co_return allowed;
+    if (pids.empty()) co_return Result<void>();
+    co_await yield();
+  }
+}
+
 boost::asio::awaitable<Result<std::string>> Sessions::start(Caller caller, StartRequest request) {
-  if (auto allowed = check(caller, request); !allowed) co_return allowed.error();
+  if (auto fits = check(caller, request); !fits) co_return fits.error();
   const auto recorder = std::ranges::find_if(
       parts_.recorders, [&](const Recorder* one) { return one->records(request.event); });
+  if (auto valid = (*recorder)->check(request); !valid) co_return valid.error();
+  auto authorizing = authorize(caller, request.target);
+  const Result<void> allowed = co_await std::move(authorizing);
+  if (!allowed) co_return allowed.error();
   auto preparing = (*recorder)->prepare(request.target);
   co_await std::move(preparing);
   // The caller may have started others meanwhile, and profd may be shutting down.
-  if (auto allowed = check(caller, request); !allowed) co_return allowed.error();
+  if (auto fits = check(caller, request); !fits) co_return fits.error();
+  if (!(*recorder)->checks_rights()) {
+    if (auto still = authorize_target(caller, request.target); !still) co_return still.error();
+  }
   const std::string id = unused_id();
   auto recording = (*recorder)->start({.id = id, .owner = caller, .start = request});
   if (!recording) co_return recording.error();

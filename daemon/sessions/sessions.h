@@ -91,7 +91,12 @@ class Sessions {
   };
 
   [[nodiscard]] User owner_of(const Session& session) const;
+  // Whether the caller's limits have room for the session.
   [[nodiscard]] Result<void> check(const Caller& caller, const StartRequest& request) const;
+  // authorize_target(). Unprivileged users take turns at it.
+  boost::asio::awaitable<Result<void>> authorize(Caller caller, TargetRequest target);
+  static boost::asio::awaitable<Result<void>> authorize_in_parts(Caller caller,
+                                                                 TargetRequest target);
   [[nodiscard]] Result<Found> find(const Caller& caller, const std::string& id) const;
   [[nodiscard]] Result<const StoredResult*> find_stored(const Caller& caller,
                                                         const std::string& id) const;
@@ -121,6 +126,7 @@ class Sessions {
   std::map<std::string, SessionPtr> sessions_;  // that run, or are not stored yet
   boost::asio::steady_timer second_;
   std::chrono::steady_clock::time_point names_trimmed_at_{};
+  UserTurns authorization_turns_;
   UserTurns export_turns_;
   bool shutting_down_ = false;
 };

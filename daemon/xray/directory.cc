@@ -184,12 +184,14 @@ void XrayDirectory::check_creation(const std::string& name) {
 
 void XrayDirectory::add(const std::string& name) {
   if (!name.starts_with(kTracePrefix)) return;
-  Trace trace{
-      .name = name,
-      .file = UniqueFd(::openat(directory_.get(), name.c_str(),
-                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
+  if (!parts_.closer.has_room()) return defer(name);
+  UniqueFd file(::openat(directory_.get(), name.c_str(),
+                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  Trace trace{.name = name,
+              .file = parts_.closer.closed_here(
+                  std::shared_ptr<const UniqueFd>(new UniqueFd(std::move(file))))};
   struct stat status {};
-  if (!trace.file.valid() || ::fstat(trace.file.get(), &status) != 0) {
+  if (!trace.file->valid() || ::fstat(trace.file->get(), &status) != 0) {
     return refuse(name, UserRefusals::kUnknownUser, fail_errno("could not open").message);
   }
   trace.owner = status.st_uid;
@@ -198,6 +200,20 @@ void XrayDirectory::add(const std::string& name) {
   const auto added = waiting_.add(std::move(trace), status);
   if (!added) return refuse(name, status.st_uid, added.error().message);
   if (*added) begin_reading();
+}
+
+// While too many files wait to be closed, none is opened, since descriptors are few.
+void XrayDirectory::defer(const std::string& name) {
+  struct stat status {};
+  if (::fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  const Trace trace{.name = name,
+                    .file = nullptr,
+                    .owner = status.st_uid,
+                    .user = parts_.owners.owner_of(status.st_uid)};
+  if (const auto deferred = waiting_.defer(trace); !deferred) {
+    return refuse(name, status.st_uid, deferred.error().message);
+  }
+  begin_reading();
 }
 
 void XrayDirectory::begin_reading() {
@@ -249,7 +265,7 @@ boost::asio::awaitable<void> XrayDirectory::read_all() {
 // The writer chose the pid in the trace, so a process of another user is not believed to be it.
 XrayTarget XrayDirectory::writer_of(const Trace& trace, pid_t process) {
   if (process > 0 && effective_uid_of(process) == trace.owner) {
-    auto found = find_xray_target(process, runner_);
+    auto found = find_xray_target(process, runner_, parts_.closer);
     if (found) return std::move(*found);
   }
   XrayTarget unknown;
@@ -260,8 +276,8 @@ XrayTarget XrayDirectory::writer_of(const Trace& trace, pid_t process) {
 }
 
 boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
-  auto find = [file = trace.file.get()](CodeNaming& naming) {
-    return naming.parser().find_xray_process(file);
+  auto find = [file = trace.file](CodeNaming& naming) {
+    return naming.parser().find_xray_process(file->get());
   };
   const Result<std::int32_t> process = co_await worker_.run(std::move(find));
   if (!process) co_return process.error();
@@ -280,10 +296,10 @@ boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
                               .end = {},
                               .result = {}};
   const ResultAccount account = parts_.store.account_of(result.user);
-  auto write = [results_dir = parts_.store.directory(), file = trace.file.get(),
+  auto write = [results_dir = parts_.store.directory(), file = trace.file,
                 measurement = std::move(measurement), account,
                 result = std::move(result)](CodeNaming& naming) mutable {
-    return write_trace(results_dir, file, naming, measurement, std::move(result), account);
+    return write_trace(results_dir, file->get(), naming, measurement, std::move(result), account);
   };
   co_return co_await worker_.run(std::move(write));
 }

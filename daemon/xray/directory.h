@@ -27,6 +27,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "collectors/files/bounded_runner.h"
+#include "collectors/files/file_closer.h"
 #include "collectors/host/uid_owners.h"
 #include "collectors/host/user_refusals.h"
 #include "collectors/parser/parser.h"
@@ -48,6 +49,7 @@ class XrayDirectory {
   struct Parts {
     boost::asio::io_context& io;
     ResultStore& store;
+    FileCloser& closer;  // of traces and programs, which their owners may have deleted
     UidOwners& owners;
     std::function<std::string()> unused_id;
     std::chrono::steady_clock::duration retry = std::chrono::seconds(10);
@@ -80,6 +82,7 @@ class XrayDirectory {
   void read_events();
   void check_creation(const std::string& name);
   void add(const std::string& name);
+  void defer(const std::string& name);
   void begin_reading();
   void scan();
   void set_stamp();

@@ -55,7 +55,7 @@ std::size_t XrayQueue::free_places_of(uid_t owner) const {
 }
 
 // Keeps the name alone, since descriptors are few.
-Result<bool> XrayQueue::defer(const Trace& trace) {
+Result<void> XrayQueue::defer(const Trace& trace) {
   auto found = deferred_.find(trace.user);
   if (found == deferred_.end()) {
     if (trace.user != 0 && deferred_.size() >= kMaxOwners) {
@@ -64,18 +64,21 @@ Result<bool> XrayQueue::defer(const Trace& trace) {
     found = deferred_.try_emplace(trace.user).first;
   }
   std::deque<std::string>& names = found->second;
-  if (std::ranges::find(names, trace.name) != names.end()) return false;
+  if (std::ranges::find(names, trace.name) != names.end()) return {};
   if (names.size() >= kMaxDeferred) {
     return fail(ErrorCode::kTooLarge, "too many traces of its owner wait already");
   }
   names.push_back(trace.name);
-  return false;
+  return {};
 }
 
 Result<bool> XrayQueue::add(Trace trace, const struct stat& status) {
   const FileKey file{status.st_dev, status.st_ino};
   if (files_.contains(file)) return false;
-  if (free_places_of(trace.user) == 0) return defer(trace);
+  if (free_places_of(trace.user) == 0) {
+    if (auto deferred = defer(trace); !deferred) return deferred.error();
+    return false;
+  }
   if (was_seen(file, nanoseconds_of(status.st_ctim))) return false;
   if (auto good = check(status); !good) return good.error();
   const uid_t owner = trace.user;

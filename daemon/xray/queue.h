@@ -17,6 +17,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,7 +44,7 @@ class XrayQueue {
 
   struct Trace {
     std::string name;
-    UniqueFd file;
+    std::shared_ptr<const UniqueFd> file;
     uid_t owner = 0;  // of the file
     uid_t user = 0;   // the owner of that uid, see UidOwners
   };
@@ -55,6 +56,9 @@ class XrayQueue {
   // The first trace of the owner whose turn it is, among those with reading time left and room for
   // a result. None: no owner has both.
   std::optional<Trace> next(Clock::time_point now, const std::function<bool(uid_t)>& has_room);
+
+  // Defers a trace without a file, whatever places there are. An error says why it is refused.
+  Result<void> defer(const Trace& trace);
 
   // Returns the names of deferred traces for which there are places now; the caller opens and adds
   // them again.
@@ -77,7 +81,6 @@ class XrayQueue {
   };
 
   [[nodiscard]] std::size_t free_places_of(uid_t owner) const;
-  [[nodiscard]] Result<bool> defer(const Trace& trace);
   [[nodiscard]] bool has_no_time_left(uid_t owner) const;
   bool was_seen(const FileKey& file, std::int64_t changed);
 

@@ -7,9 +7,8 @@
 #include "collectors/xray/function_choice.h"
 
 namespace profd {
-namespace {
 
-Result<void> check(const StartRequest& request) {
+Result<void> XrayRecorder::check(const StartRequest& request) const {
   TargetRequest pids;
   pids.pids = request.target.pids;
   if (request.target != pids || pids.pids.size() != 1 || request.from_exec) {
@@ -23,12 +22,9 @@ Result<void> check(const StartRequest& request) {
   return xray::check_pattern(request.functions);
 }
 
-}  // namespace
-
 boost::asio::awaitable<void> XrayRecorder::prepare(TargetRequest target) {
-  if (target.pids.size() != 1) co_return;  // start() refuses it
   const auto pid = static_cast<pid_t>(target.pids.front());
-  auto find = [this, pid] { return find_xray_target(pid, runner_); };
+  auto find = [this, pid] { return find_xray_target(pid, runner_, closer_); };
   auto finding = starter_.run(std::move(find));
   auto found = co_await std::move(finding);
   prepared_.insert_or_assign(pid, std::move(found));
@@ -41,15 +37,16 @@ void XrayRecorder::every_second() {
 }
 
 Result<std::shared_ptr<Recording>> XrayRecorder::start(RecordingRequest request) {
-  if (auto valid = check(request.start); !valid) return valid.error();
+  const auto pid = static_cast<pid_t>(request.start.target.pids.front());
+  auto prepared = prepared_.extract(pid);  // also where it is refused, so that no files gather
   const auto memory = xray_memory_for(held_by(request.owner.uid), request.owner.privileged);
   if (!memory) return memory.error();
-  const auto pid = static_cast<pid_t>(request.start.target.pids.front());
   for (const auto& other : recordings()) {
     if (other->app() != pid || other->has_finished()) continue;
     return fail(ErrorCode::kBusy, "session " + other->id() + " records that process already");
   }
-  auto start = start_of(pid, *memory);
+  if (!prepared) return fail(ErrorCode::kInternal, "the recording was not prepared");
+  auto start = start_of(std::move(prepared.mapped()), pid, *memory);
   if (!start) return start.error();
   auto recording = std::make_shared<XrayRecording>(std::move(request), std::move(*start), shared_);
   recording->begin();
@@ -58,10 +55,8 @@ Result<std::shared_ptr<Recording>> XrayRecorder::start(RecordingRequest request)
   return recording;
 }
 
-Result<XrayRecording::Start> XrayRecorder::start_of(pid_t pid, std::uint64_t memory_bytes) {
-  auto prepared = prepared_.extract(pid);
-  if (!prepared) return fail(ErrorCode::kInternal, "the recording was not prepared");
-  auto& target = prepared.mapped();
+Result<XrayRecording::Start> XrayRecorder::start_of(Result<XrayTarget> target, pid_t pid,
+                                                    std::uint64_t memory_bytes) {
   const auto connected = shared_.apps.check_connected(pid);
   if (!target && !connected && target.error().code == ErrorCode::kIo) return connected.error();
   if (!target) return target.error();

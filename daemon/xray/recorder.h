@@ -15,6 +15,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "collectors/files/bounded_runner.h"
+#include "collectors/files/file_closer.h"
 #include "daemon/sessions/recording.h"
 #include "daemon/storage/worker.h"
 #include "daemon/xray/apps.h"
@@ -33,9 +34,13 @@ class XrayRecorder final : public Recorder {
       : shared_{.io = io, .apps = apps, .starter = starter_} {}
 
   [[nodiscard]] bool records(std::string_view event) const override { return event == kXrayEvent; }
+  [[nodiscard]] Result<void> check(const StartRequest& request) const override;
   [[nodiscard]] boost::asio::awaitable<void> prepare(TargetRequest target) override;
   [[nodiscard]] Result<std::shared_ptr<Recording>> start(RecordingRequest request) override;
   void every_second() override;
+
+  // Closes the programs, and traces for XrayDirectory.
+  [[nodiscard]] FileCloser& closer() { return closer_; }
 
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] std::uint64_t failed() const { return shared_.failed; }
@@ -44,9 +49,11 @@ class XrayRecorder final : public Recorder {
  private:
   [[nodiscard]] std::vector<std::shared_ptr<XrayRecording>> recordings() const;
   [[nodiscard]] XrayHoldings held_by(uid_t uid) const;
-  [[nodiscard]] Result<XrayRecording::Start> start_of(pid_t pid, std::uint64_t memory_bytes);
+  [[nodiscard]] Result<XrayRecording::Start> start_of(Result<XrayTarget> target, pid_t pid,
+                                                      std::uint64_t memory_bytes);
 
   XrayRecording::Shared shared_;
+  FileCloser closer_;
   std::map<pid_t, Result<XrayTarget>> prepared_;  // for the start() that follows at once
   std::vector<std::weak_ptr<XrayRecording>> recordings_;
   BoundedRunner runner_;            // for the jobs of starter_

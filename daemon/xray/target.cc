@@ -77,18 +77,23 @@ MappedFile open_program(pid_t pid) {
 
 }  // namespace
 
-Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner) {
+Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner, FileCloser& closer) {
   const auto started = start_time_ns(pid);
   if (!started) {
     return fail(ErrorCode::kNotFound, "no process has pid " + std::to_string(pid),
                 "'ps -e' shows the processes that run now");
   }
   const uid_t uid = effective_uid_of(pid).value_or(0);
-  auto program = runner.run(uid, [pid] { return open_program(pid); });
-  if (!program) {
+  if (uid != 0 && !closer.has_room()) {
+    return fail(ErrorCode::kBusy, "too many programs wait to be closed", "try again later");
+  }
+  auto opened = runner.run(uid, [pid] { return open_program(pid); });
+  if (!opened) {
     return fail(ErrorCode::kTimeout,
                 "the program of pid " + std::to_string(pid) + " did not open in time");
   }
+  const auto program = closer.closed_here(
+      std::shared_ptr<const MappedFile>(std::make_shared<MappedFile>(std::move(*opened))));
   if (!program->fd.valid()) return fail(ErrorCode::kIo, program->error);
   if (program->is_private && program->owner != uid) {
     return fail(ErrorCode::kPermissionDenied,
@@ -100,7 +105,7 @@ Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner) {
                     .comm = first_line(proc_path(pid, "comm")),
                     .unit = std::move(owner.unit),
                     .container = std::move(owner.container),
-                    .program = std::make_shared<const MappedFile>(std::move(*program))};
+                    .program = program};
 }
 
 std::optional<uid_t> effective_uid_of(pid_t pid) {

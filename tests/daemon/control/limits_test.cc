@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -76,6 +77,38 @@ TEST_F(ControlServerTest, AClientThatDoesNotReadIsDisconnectedAndOthersAreAnswer
   EXPECT_LT(deaf.receive().body.size(), 8'000'000u);
   server.stop();
   EXPECT_THAT(service_.refusals, ElementsAre("0 connections.slow"));
+}
+
+TEST_F(ControlServerTest, AUserWhoDoesNotReadItsLargeAnswersGets503AndOthersAreAnswered) {
+  constexpr std::string_view kStop = "/v1/sessions/5f2c01ab/stop";
+  service_.result.files.resize(8000);
+  for (ResultFile& file : service_.result.files) file.path = std::string(100, 'x');
+  RunningServer server(service_, patient());
+  std::vector<RawClient> deaf(16);
+  for (RawClient& client : deaf) {
+    client.connect_as(server.socket(), kSomebody, kSomeGroup);
+    client.send("POST " + std::string(kStop) + " HTTP/1.1\r\n\r\n");
+  }
+  for (std::size_t asked = 0; asked < deaf.size(); std::this_thread::sleep_for(1ms)) {
+    server.run([&] { asked = service_.calls.size(); });
+  }
+  RawClient next;
+  next.connect_as(server.socket(), kSomebody, kSomeGroup);
+  const RawAnswer refused = next.ask("POST", kStop);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(error_of(refused).code, ErrorCode::kBusy);
+  EXPECT_EQ(next.ask("GET", "/v1/status").status, 200);
+  RawClient other;
+  other.connect_as(server.socket(), kSomebody + 1, kSomeGroup);
+  EXPECT_EQ(other.ask("POST", kStop).status, 200);
+  EXPECT_EQ(RawClient(server.socket()).ask("POST", kStop).status, 200);
+  std::size_t bytes = 0;
+  for (RawClient& client : deaf) bytes += client.receive().body.size();
+  EXPECT_GT(bytes, 2'000'000U);
+  EXPECT_LT(bytes, AnswerBudget::kMaxBytesOfUser + deaf.size() * 1000);
+  EXPECT_EQ(next.ask("POST", kStop).status, 200);
+  server.stop();
+  EXPECT_THAT(service_.refusals, testing::Contains(refusal_of(kSomebody, "request: busy")));
 }
 
 TEST_F(ControlServerTest, EachUserHasALimitOfConnectionsAndTheNextGets503) {

@@ -2,6 +2,10 @@
 
 #include "daemon/sessions/recording.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +31,12 @@ using test::everything;
 using test::kRoot;
 using testing::IsEmpty;
 using testing::SizeIs;
+
+StartRequest of_processes(const std::vector<pid_t>& pids) {
+  StartRequest request;
+  request.target.pids.assign(pids.begin(), pids.end());
+  return request;
+}
 
 Result<SessionSummary> write_no_data(CodeNaming& /*naming*/, ResultWriter& /*writer*/) {
   return SessionSummary{};
@@ -74,7 +84,12 @@ class FakeRecording final : public Recording {
 class FakeRecorder final : public Recorder {
  public:
   [[nodiscard]] bool records(std::string_view event) const override { return event == "fake"; }
+  [[nodiscard]] Result<void> check(const StartRequest& /*request*/) const override {
+    if (invalid) return *invalid;
+    return {};
+  }
   boost::asio::awaitable<void> prepare(TargetRequest /*target*/) override {
+    ++prepared;
     while (is_preparing) {
       co_await yield();
     }
@@ -84,6 +99,8 @@ class FakeRecorder final : public Recorder {
   }
 
   Script script;
+  std::optional<Error> invalid;
+  int prepared = 0;
   bool is_preparing = false;
 };
 
@@ -103,8 +120,8 @@ class RecordingTest : public test::SessionsTest {
   using Started = std::optional<Result<std::string>>;
 
   // Returns while the recorder prepares.
-  void begin_start(const Caller& caller, Started& started) {
-    StartRequest request = test::by_comm("x");
+  void begin_start(const Caller& caller, Started& started,
+                   StartRequest request = test::by_comm("x")) {
     request.event = "fake";
     boost::asio::co_spawn(
         io_, sessions().start(caller, request),
@@ -122,6 +139,12 @@ TEST_F(RecordingTest, IsMadeByTheRecorderOfItsEvent) {
   EXPECT_FALSE(source_.slots[0]);
   ASSERT_TRUE(start(kRoot, everything()));
   EXPECT_TRUE(source_.slots[0]);
+}
+
+TEST_F(RecordingTest, IsNotPreparedForAnInvalidRequest) {
+  recorder_.invalid = fail(ErrorCode::kInvalidArgument, "it has no frequency");
+  EXPECT_EQ(start_fake().error().message, "it has no frequency");
+  EXPECT_EQ(recorder_.prepared, 0);
 }
 
 TEST_F(RecordingTest, ThatDoesNotBeginLeavesNoSession) {
@@ -154,6 +177,23 @@ TEST_F(RecordingTest, ThatIsBeingPreparedAtTheShutdownDoesNotStart) {
   run_until([&] { return started.has_value(); });
   EXPECT_EQ(started->error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(RecordingTest, OfAProcessThatEndsWhileItIsPreparedDoesNotStart) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  recorder_.is_preparing = true;
+  Started started;
+  begin_start(kRoot, started, of_processes({child}));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  recorder_.is_preparing = false;
+  run_until([&] { return started.has_value(); });
+  ASSERT_FALSE(*started);
+  EXPECT_EQ(started->error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(RecordingTest, ThatLosesItsTargetsIsStored) {

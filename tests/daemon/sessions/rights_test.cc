@@ -1,5 +1,10 @@
 // Unprivileged callers and sessions: their own, a few, and at a limited rate.
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -77,6 +82,67 @@ TEST_F(SessionsTest, AllowsAnUnprivilegedCallerFourSessions) {
   EXPECT_FALSE(start(kAlice, by_comm("x")));
   ASSERT_TRUE(sessions().remove_result(kAlice, ids[0]));
   EXPECT_TRUE(start(kAlice, by_comm("x")));
+}
+
+TEST_F(SessionsTest, ChecksTheLimitsOfACallerBeforeItsRightsToManyProcesses) {
+  for (int i = 0; i < 4; ++i) start(kAlice, by_comm("x")).value();
+  StartRequest of_root;
+  of_root.target.pids = {1};
+  EXPECT_EQ(start(kAlice, of_root).error().code, ErrorCode::kTooLarge);
+}
+
+// A process of Alice that waits.
+class AlicesProcess {
+ public:
+  AlicesProcess() {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) return;
+    const UniqueFd ready(ends[0]);
+    UniqueFd ready_end(ends[1]);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const bool became = ::setresgid(kAlice.gid, kAlice.gid, kAlice.gid) == 0 &&
+                          ::setresuid(kAlice.uid, kAlice.uid, kAlice.uid) == 0 &&
+                          ::prctl(PR_SET_DUMPABLE, 1) == 0;
+      if (became && ::write(ready_end.get(), "x", 1) == 1) ::pause();
+      ::_exit(1);
+    }
+    ready_end.reset();
+    char byte = 0;
+    EXPECT_EQ(::read(ready.get(), &byte, 1), 1) << "this test needs root";
+  }
+  AlicesProcess(const AlicesProcess&) = delete;
+  AlicesProcess& operator=(const AlicesProcess&) = delete;
+  ~AlicesProcess() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST_F(SessionsTest, OthersAreServedWhileTheRightsToManyProcessesAreChecked) {
+  constexpr std::size_t kPids = 256;
+  const AlicesProcess process;
+  const Caller alice{.uid = kAlice.uid, .gid = kAlice.gid, .pid = ::getpid(), .privileged = false};
+  StartRequest request;
+  request.target.pids.assign(kPids, static_cast<std::uint32_t>(process.pid()));
+  std::array<std::optional<Result<std::string>>, 3> started;
+  for (auto& one : started) {
+    boost::asio::co_spawn(
+        io_, sessions().start(alice, request),
+        [&one](const std::exception_ptr&, Result<std::string> id) { one = std::move(id); });
+  }
+  io_.restart();
+  std::size_t turns = 0;  // of the event loop
+  while (!std::ranges::all_of(started, [](const auto& one) { return one.has_value(); })) {
+    ASSERT_GT(io_.run_one_for(kHang), 0U);
+    ++turns;
+  }
+  for (const auto& one : started) EXPECT_TRUE(*one);
+  EXPECT_GE(turns, started.size() * kPids / 16);
 }
 
 TEST_F(SessionsTest, AllowsAnUnprivilegedCallerFourDumps) {

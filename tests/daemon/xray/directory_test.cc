@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/daemon/control/running_server.h"
+#include "tests/daemon/xray/blocked_closer.h"
 #include "tests/formats/xray/fdr_writer.h"
 
 namespace profd {
@@ -39,6 +40,7 @@ class XrayDirectoryTest : public ::testing::Test {
   void watch() {
     auto directory = XrayDirectory::open({.io = io_,
                                           .store = store_,
+                                          .closer = closer_,
                                           .owners = owners_,
                                           .unused_id = [this] { return id_of(++ids_); },
                                           .retry = std::chrono::milliseconds(20),
@@ -83,6 +85,7 @@ class XrayDirectoryTest : public ::testing::Test {
   ResultStore store_ = ResultStore::open(place_.path() / "results").value();
   UidOwners owners_{place_.path() / "subuid", place_.path() / "passwd", std::chrono::seconds(0)};
   UserRefusals refusals_;
+  FileCloser closer_;
   int ids_ = 0;
   std::unique_ptr<XrayDirectory> directory_;
 };
@@ -101,6 +104,32 @@ TEST_F(XrayDirectoryTest, FilesThatAreNoTracesAreCounted) {
   EXPECT_EQ(watch_until(1).refused, 1U);
   EXPECT_EQ(refusals_.users().at(0),
             (StatusInfo::User{.uid = 4711, .refused = {{"xray.traces_refused", 1}}}));
+}
+
+TEST_F(XrayDirectoryTest, ATraceIsClosedOnTheClosersThreadSinceItMayBeDeleted) {
+  watch();
+  const test::BlockedCloser blocked(closer_);
+  std::ofstream(traces() / "xray-log.work.aaaaaa") << std::string(4096, 'x');
+  run_until([&] { return counts().refused == 1; });
+  EXPECT_EQ(blocked.files_behind(), 1U);
+  leave_trace(traces() / "xray-log.work.bbbbbb");
+  run_until([&] { return counts().logs == 1; });
+  EXPECT_GE(blocked.files_behind(), 2U);
+}
+
+TEST_F(XrayDirectoryTest, ATraceIsReadLaterWhileTooManyFilesWaitToBeClosed) {
+  watch();
+  {
+    test::BlockedCloser blocked(closer_);
+    blocked.fill();
+    leave_trace(traces() / "xray-log.work.aaaaaa");
+    run_until([&] { return true; });
+    EXPECT_EQ(counts().logs, 0U);
+    EXPECT_EQ(blocked.files_behind(), FileCloser::kMaxWaiting - 1);
+  }
+  run_until([&] { return counts().logs == 1; });
+  EXPECT_EQ(counts().logs, 1U);
+  EXPECT_EQ(counts().refused, 0U);
 }
 
 TEST_F(XrayDirectoryTest, LinksPipesAndDirectoriesAreCounted) {

@@ -19,6 +19,7 @@
 
 #include "tests/daemon/control/running_server.h"
 #include "tests/daemon/local_parser.h"
+#include "tests/daemon/xray/blocked_closer.h"
 
 namespace profd {
 namespace {
@@ -59,11 +60,15 @@ class XrayRecorderTest : public ::testing::Test {
     return request;
   }
 
-  Result<std::shared_ptr<Recording>> start(const StartRequest& request, const std::string& id) {
+  void prepare(const StartRequest& request) {
     bool is_prepared = false;
     boost::asio::co_spawn(io_, recorder_.prepare(request.target),
                           [&](const std::exception_ptr&) { is_prepared = true; });
     run_until([&] { return is_prepared; });
+  }
+
+  Result<std::shared_ptr<Recording>> start(const StartRequest& request, const std::string& id) {
+    prepare(request);
     return recorder_.start({.id = id, .owner = root_, .start = request});
   }
 
@@ -119,11 +124,25 @@ TEST_F(XrayRecorderTest, ARequestForSeveralProcessesOrARateIsRefused) {
   StartRequest no_pattern = request();
   no_pattern.functions = "(";
   for (const StartRequest& refused : {many, by_name, sampled, no_pattern}) {
-    const auto started = start(refused, "0000000a");
-    ASSERT_FALSE(started);
-    EXPECT_EQ(started.error().code, ErrorCode::kInvalidArgument);
+    const auto valid = recorder_.check(refused);
+    ASSERT_FALSE(valid);
+    EXPECT_EQ(valid.error().code, ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(recorder_.running(), 0);
+  EXPECT_TRUE(recorder_.check(request()));
+}
+
+TEST_F(XrayRecorderTest, AProgramIsClosedOnTheClosersThreadSinceItMayBeDeleted) {
+  const test::BlockedCloser blocked(recorder_.closer());
+  prepare(request());
+  EXPECT_EQ(blocked.files_behind(), 0U);
+  recorder_.every_second();
+  EXPECT_EQ(blocked.files_behind(), 1U) << "of a start that was refused";
+  auto recording = start(request(), "0000000a");
+  ASSERT_TRUE(recording);
+  EXPECT_FALSE(wait_until_begun(**recording));
+  EXPECT_EQ(blocked.files_behind(), 1U);
+  recording->reset();
+  run_until([&] { return blocked.files_behind() == 2U; });
 }
 
 TEST_F(XrayRecorderTest, ASecondSessionOfAProcessIsRefusedAndTheEndOfTheFirstIsCounted) {
