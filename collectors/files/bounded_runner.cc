@@ -2,7 +2,6 @@
 
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -26,11 +25,11 @@ class BoundedRunner::Thread {
     const std::lock_guard lock(mutex_);
     return !is_busy_;
   }
-  [[nodiscard]] bool is_late_for(std::uint32_t uid) { return uid == uid_ && !is_free(); }
+  [[nodiscard]] std::uint32_t user() const { return user_; }
 
   // True when the call has returned within kMaxWait.
-  bool run(std::uint32_t uid, std::function<void()> call) {
-    uid_ = uid;
+  bool run(std::uint32_t user, std::function<void()> call) {
+    user_ = user;
     std::unique_lock lock(mutex_);
     call_ = std::move(call);
     is_busy_ = true;
@@ -73,7 +72,7 @@ class BoundedRunner::Thread {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::function<void()> call_;
-  std::uint32_t uid_ = 0;  // of the call; the owner of the runner alone uses it
+  std::uint32_t user_ = 0;  // of the call; the owner of the runner alone uses it
   bool is_busy_ = false;
   bool is_late_ = false;
   bool has_ended_ = false;
@@ -83,9 +82,19 @@ BoundedRunner::~BoundedRunner() {
   for (const std::shared_ptr<Thread>& thread : threads_) thread->end();
 }
 
-BoundedRunner::Thread* BoundedRunner::free_thread(std::uint32_t uid) {
-  const auto is_late = [uid](const auto& thread) { return thread->is_late_for(uid); };
-  if (uid != 0 && std::ranges::any_of(threads_, is_late)) return nullptr;
+bool BoundedRunner::may_block_thread(std::uint32_t user) {
+  if (user == 0) return true;
+  std::size_t late_of_users = 0;
+  for (const std::shared_ptr<Thread>& thread : threads_) {
+    if (thread->user() == 0 || thread->is_free()) continue;
+    if (thread->user() == user) return false;
+    ++late_of_users;
+  }
+  return late_of_users < kMaxThreadsOfUsers;
+}
+
+BoundedRunner::Thread* BoundedRunner::free_thread(std::uint32_t user) {
+  if (!may_block_thread(user)) return nullptr;
   for (const std::shared_ptr<Thread>& thread : threads_) {
     if (thread->is_free()) return thread.get();
   }
@@ -97,11 +106,14 @@ BoundedRunner::Thread* BoundedRunner::free_thread(std::uint32_t uid) {
   }
 }
 
-bool BoundedRunner::has_thread_for(std::uint32_t uid) { return free_thread(uid) != nullptr; }
+bool BoundedRunner::has_thread_for(std::uint32_t uid) {
+  return free_thread(owners_.owner_of(uid)) != nullptr;
+}
 
 bool BoundedRunner::run_in_time(std::uint32_t uid, std::function<void()> call) {
-  Thread* const thread = free_thread(uid);
-  return thread != nullptr && thread->run(uid, std::move(call));
+  const std::uint32_t user = owners_.owner_of(uid);
+  Thread* const thread = free_thread(user);
+  return thread != nullptr && thread->run(user, std::move(call));
 }
 
 }  // namespace profd

@@ -5,9 +5,10 @@
 // may never answer. Nothing interrupts such a call, so the io thread must not make it: it gives the
 // call to a thread here, and continues without the result when the thread is late.
 //
-// A late thread is not used until its call returns. While all threads are late, calls fail at once,
-// and so does a call for a user other than root while another call for that user is late: one user
-// blocks at most one thread.
+// A late thread is not used until its call returns. While all threads are late, calls fail at once.
+// One user other than root blocks at most one thread, whatever subordinate uids he has
+// (uid_owners.h), and all such users together block kMaxThreadsOfUsers: the calls for the user or
+// the users fail at once meanwhile, and the other threads are root's.
 
 #pragma once
 
@@ -20,16 +21,19 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/host/uid_owners.h"
+
 namespace profd {
 
 // Not thread safe: one thread owns it.
 class BoundedRunner {
  public:
   static constexpr std::size_t kMaxThreads = 4;
+  static constexpr std::size_t kMaxThreadsOfUsers = kMaxThreads / 2;
   // An open takes 20 us; on a busy host the thread may have to wait for a CPU.
   static constexpr std::chrono::milliseconds kMaxWait{50};
 
-  BoundedRunner() = default;
+  explicit BoundedRunner(UidOwners owners = UidOwners()) : owners_(std::move(owners)) {}
   BoundedRunner(const BoundedRunner&) = delete;
   BoundedRunner& operator=(const BoundedRunner&) = delete;
   // Late threads end when their calls return.
@@ -52,9 +56,11 @@ class BoundedRunner {
 
  private:
   class Thread;
-  Thread* free_thread(std::uint32_t uid);
+  [[nodiscard]] bool may_block_thread(std::uint32_t user);
+  Thread* free_thread(std::uint32_t user);
   bool run_in_time(std::uint32_t uid, std::function<void()> call);
 
+  UidOwners owners_;
   std::vector<std::shared_ptr<Thread>> threads_;
 };
 

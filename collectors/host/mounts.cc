@@ -5,12 +5,10 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <vector>
+#include <optional>
+#include <utility>
 
 #include "formats/base/unique_fd.h"
-#include "formats/base/whole_file.h"
-#include "formats/proc/mountinfo.h"
 
 namespace profd {
 namespace {
@@ -19,23 +17,47 @@ UniqueFd open_process(const std::string& process) {
   return UniqueFd(::open(("/proc/" + process).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
-std::vector<Mount> mounts_seen_by(const UniqueFd& process) {
-  if (!process.valid()) return {};
-  const auto text = read_whole_file("mountinfo", process.get());
-  return text ? parse_mountinfo(*text) : std::vector<Mount>();
+using Visit = std::function<bool(const Mount&)>;
+
+void visit_mounts_seen_by(const UniqueFd& process, const MountListLimits& limits,
+                          const Visit& visit) {
+  if (!process.valid()) return;
+  const UniqueFd list(::openat(process.get(), "mountinfo", O_RDONLY | O_CLOEXEC));
+  if (list.valid()) visit_mounts(list.get(), limits, visit);
+}
+
+void visit_own_mounts(const Visit& visit) {
+  visit_mounts_seen_by(open_process("self"), kHostMountListLimits, visit);
+}
+
+// Its file system; none where the process does not see the mount, or it is beyond the limits.
+std::optional<std::string> file_system_of(std::uint64_t mount_id, const UniqueFd& process,
+                                          const MountListLimits& limits) {
+  std::optional<std::string> found;
+  visit_mounts_seen_by(process, limits, [&](const Mount& mount) {
+    if (mount.id == mount_id) found = mount.file_system;
+    return !found;
+  });
+  return found;
 }
 
 }  // namespace
 
 std::string find_cgroup_mount() {
-  const std::vector<Mount> mounts = mounts_seen_by(open_process("self"));
-  const auto cgroup = std::ranges::find(mounts, "cgroup2", &Mount::file_system);
-  return cgroup == mounts.end() ? std::string() : cgroup->mount_point;
+  std::string found;
+  visit_own_mounts([&found](const Mount& mount) {
+    if (mount.file_system == "cgroup2") found = mount.mount_point;
+    return found.empty();
+  });
+  return found;
 }
 
 std::vector<Mount> mounts_of_device(std::uint32_t device) {
-  std::vector<Mount> mounts = mounts_seen_by(open_process("self"));
-  std::erase_if(mounts, [device](const Mount& mount) { return mount.device != device; });
+  std::vector<Mount> mounts;
+  visit_own_mounts([&mounts, device](const Mount& mount) {
+    if (mount.device == device) mounts.push_back(mount);
+    return true;
+  });
   return mounts;
 }
 
@@ -50,13 +72,13 @@ MountFacts mount_of(int fd, std::uint32_t tgid) {
   const std::string first = "1";
   for (const std::string& name : {own, std::to_string(tgid), first}) {
     const UniqueFd process = open_process(name);
-    const std::vector<Mount> mounts = mounts_seen_by(process);
-    const auto mount = std::ranges::find(mounts, std::uint64_t{status.stx_mnt_id}, &Mount::id);
-    if (mount == mounts.end()) continue;
-    const bool is_of_users = name != own && name != first && mounts_of_users(process.get());
-    return {
-        .may_hang = is_fuse(mount->file_system) || (is_of_users && is_overlay(mount->file_system)),
-        .is_of_users = is_of_users};
+    const bool is_hosts = name == own || name == first;
+    const auto file_system = file_system_of(status.stx_mnt_id, process,
+                                            is_hosts ? kHostMountListLimits : kMountListLimits);
+    if (!file_system) continue;
+    const bool is_of_users = !is_hosts && mounts_of_users(process.get());
+    return {.may_hang = is_fuse(*file_system) || (is_of_users && is_overlay(*file_system)),
+            .is_of_users = is_of_users};
   }
   return {};
 }

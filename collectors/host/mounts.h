@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +15,17 @@ namespace profd {
 // Where the host's cgroup v2 hierarchy is mounted: /sys/fs/cgroup, or /sys/fs/cgroup/unified beside
 // v1 hierarchies; empty where there is none.
 [[nodiscard]] std::string find_cgroup_mount();
+
+// What is read of the list of mounts of a process. A user can mount what he likes in a namespace of
+// his own: a list of 800 MB, or one of 4 MB for which the kernel takes half a minute. That of a
+// container takes less than 1 ms, and a list of 4 MB with long paths 30 ms.
+inline constexpr MountListLimits kMountListLimits{.bytes = std::size_t{4} << 20,
+                                                  .cpu_time = std::chrono::milliseconds(50)};
+
+// The same of the lists that profd and process 1 see: root fills them, and users can have 1000 FUSE
+// mounts each there.
+inline constexpr MountListLimits kHostMountListLimits{.bytes = std::size_t{64} << 20,
+                                                      .cpu_time = std::chrono::milliseconds(1000)};
 
 // The mounts of a device (major << 20 | minor) that profd sees. Another mount may hide one of them.
 [[nodiscard]] std::vector<Mount> mounts_of_device(std::uint32_t device);
@@ -29,7 +42,8 @@ struct MountFacts {
 
 // By the id of the mount, in the lists of mounts that profd, the process `tgid` (0: none) and
 // process 1 see. So the namespace of the mount counts: a process can have its root in a mount
-// namespace that is not its own. `fd` may be an O_PATH descriptor. No file system is asked.
+// namespace that is not its own. `fd` may be an O_PATH descriptor. No file system is asked. A mount
+// beyond kMountListLimits is not known.
 [[nodiscard]] MountFacts mount_of(int fd, std::uint32_t tgid);
 
 // Whether unprivileged users make the mounts of the process with this directory in /proc: another

@@ -43,8 +43,9 @@ bool is_seen_by(const ProcessKey& process, const WatchedPlace& place) {
   const std::pair<const char*, std::string> places[] = {
       {"root", "tmp"}, {"cwd", "."}, {"root", place.path}};
   return std::ranges::any_of(places, [&](const auto& seen_as) {
-    const UniqueFd seen = open_directory_of(proc.get(), seen_as.first, seen_as.second);
-    return seen.valid() && is_at(seen.get(), place);
+    const JitDirectory seen =
+        open_directory_of(proc.get(), process.tgid, seen_as.first, seen_as.second);
+    return seen.fd.valid() && is_at(seen.fd.get(), place);
   });
 }
 

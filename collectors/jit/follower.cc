@@ -64,7 +64,7 @@ class JitFollower::Work {
     Clock::time_point deadline;
   };
 
-  explicit Work(const UidOwners& owners) : files_(stats_, owners) {}
+  explicit Work(const UidOwners& owners) : runner_(owners), files_(stats_, owners) {}
   void scan(const Wanted& wanted, std::vector<JitEvent>& events);
   void add_held_files(const Wanted& wanted, JitScan& scan);
   [[nodiscard]] bool may_have_written(const Wanted& wanted, const JitProcessFacts& facts,

@@ -104,11 +104,16 @@ std::shared_ptr<const JitFile> with_owner(const JitFile& file, std::uint32_t own
   return std::make_shared<const JitFile>(std::move(copy));
 }
 
-UniqueFd open_directory_of(int proc_directory, const char* link, const std::string& path) {
+JitDirectory open_directory_of(int proc_directory, std::uint32_t tgid, const char* link,
+                               const std::string& path) {
   const UniqueFd base(::openat(proc_directory, link, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!base.valid()) return {};
-  return open_resolved(base.get(), path, O_PATH | O_DIRECTORY | O_CLOEXEC,
-                       RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+  const bool may_hang = mount_of(base.get(), tgid).may_hang;
+  JitDirectory found{.fd = open_resolved(base.get(), path, O_PATH | O_DIRECTORY | O_CLOEXEC,
+                                         RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS |
+                                             (may_hang ? RESOLVE_CACHED : 0U))};
+  if (may_hang && !found.fd.valid() && errno != ENOENT) found.refusal = JitRefusal::kOnFuse;
+  return found;
 }
 
 JitOpening open_jit_file(int directory, const std::string& name, const JitFileRules& rules) {

@@ -72,10 +72,17 @@ struct JitOpening {
 // The same file, counted for another owner: a file of root takes the share of a process's user.
 [[nodiscard]] std::shared_ptr<const JitFile> with_owner(const JitFile& file, std::uint32_t owner);
 
-// A directory of a process: `link` is "root" or "cwd" of /proc/PID, `path` is looked up inside.
-// Invalid where there is none.
-[[nodiscard]] UniqueFd open_directory_of(int proc_directory, const char* link,
-                                         const std::string& path);
+// A directory, or a reason, or neither where there is no such directory.
+struct JitDirectory {
+  UniqueFd fd{};
+  std::optional<JitRefusal> refusal{};
+};
+
+// A directory of the process `tgid`: `link` is "root" or "cwd" of /proc/PID, `path` is looked up
+// inside. Where the mount of the link may hang, only names that the kernel has cached are found, so
+// that no file system is asked: the place of another mount, such as the /tmp of a container, is.
+[[nodiscard]] JitDirectory open_directory_of(int proc_directory, std::uint32_t tgid,
+                                             const char* link, const std::string& path);
 
 // `name` is one component.
 [[nodiscard]] JitOpening open_jit_file(int directory, const std::string& name,

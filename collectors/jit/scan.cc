@@ -123,11 +123,12 @@ void Scanner::scan_mappings() {
 
 void Scanner::scan_directory(const char* link, const std::string& path, const std::string& name,
                              JitFileKind kind) {
-  const UniqueFd directory = open_directory_of(directory_, link, path);
-  if (!directory.valid()) return;
+  const JitDirectory directory = open_directory_of(directory_, process_.tgid, link, path);
+  if (directory.refusal) scan_.refusals.push_back(*directory.refusal);
+  if (!directory.fd.valid()) return;
   JitFileRules found = rules(kind);
   found.shown_in = path == "." ? "" : "/" + path + "/";
-  add(open_jit_file(directory.get(), name, found));
+  add(open_jit_file(directory.fd.get(), name, found));
 }
 
 JitScan Scanner::run() {

@@ -125,7 +125,7 @@ Result<LoadResult> TableLoader::Work::try_load(const MappedFile& file) {
 }
 
 Result<std::unique_ptr<TableLoader>> TableLoader::start(const TableLoaderOptions& options) {
-  std::unique_ptr<TableLoader> loader(new TableLoader);
+  std::unique_ptr<TableLoader> loader(new TableLoader(options.owners));
   loader->wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!loader->wake_.valid()) return fail_errno("could not create an eventfd");
   // The kernel kills the parser when the thread that started it ends, so this thread starts it.
@@ -149,8 +149,8 @@ TableLoader::~TableLoader() {
 }
 
 void TableLoader::run(const std::stop_token& stop, Work& work) {
-  while (const auto file = next(stop)) {
-    LoadResult result = load_in_share(work, *file);
+  for (Queued queued = next(stop); queued.file; queued = next(stop)) {
+    LoadResult result = load_in_share(work, queued);
     parser_restarts_ = work.parser_restarts();
     {
       const std::lock_guard lock(mutex_);
@@ -160,11 +160,12 @@ void TableLoader::run(const std::stop_token& stop, Work& work) {
   }
 }
 
-LoadResult TableLoader::load_in_share(Work& work, const MappedFile& file) {
+LoadResult TableLoader::load_in_share(Work& work, const Queued& queued) {
+  const MappedFile& file = *queued.file;
   const auto begin = std::chrono::steady_clock::now();
   forget_some_time(begin);
-  std::chrono::nanoseconds& time = time_of_owner_[file.owner];
-  if (file.owner != 0 && time >= kMaxTime) {
+  std::chrono::nanoseconds& time = time_of_user_[queued.user];
+  if (queued.user != 0 && time >= kMaxTime) {
     return {.file = file.key, .content = {}, .table = {}, .refusal = TableRefusal::kOverShare};
   }
   LoadResult result = work.load(file);
@@ -175,43 +176,50 @@ LoadResult TableLoader::load_in_share(Work& work, const MappedFile& file) {
 void TableLoader::forget_some_time(std::chrono::steady_clock::time_point now) {
   if (now - forgotten_at_ < kForgetInterval) return;
   forgotten_at_ = now;
-  for (auto& [owner, time] : time_of_owner_) time /= 2;
-  std::erase_if(time_of_owner_, [](const auto& entry) { return entry.second.count() == 0; });
+  for (auto& [user, time] : time_of_user_) time /= 2;
+  std::erase_if(time_of_user_, [](const auto& entry) { return entry.second.count() == 0; });
 }
 
-// The first file of root, otherwise the first of the owner who has used the least time.
+// The first file of root, otherwise the first of the user who has used the least time.
 TableLoader::Queue::iterator TableLoader::fairest(Queue& queue) {
-  return std::ranges::min_element(queue, {}, [this](const auto& file) {
-    const auto known = time_of_owner_.find(file->owner);
+  return std::ranges::min_element(queue, {}, [this](const Queued& queued) {
+    const bool is_users = queued.user != 0;
+    const auto known = is_users ? time_of_user_.find(queued.user) : time_of_user_.end();
     const auto time =
-        known == time_of_owner_.end() ? std::chrono::nanoseconds::zero() : known->second;
-    return std::pair(file->owner != 0, file->owner == 0 ? std::chrono::nanoseconds::zero() : time);
+        known == time_of_user_.end() ? std::chrono::nanoseconds::zero() : known->second;
+    return std::pair(is_users, time);
   });
 }
 
-// Null when the thread is to stop.
-std::shared_ptr<const MappedFile> TableLoader::next(const std::stop_token& stop) {
+TableLoader::Queued TableLoader::next(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, stop, [this] {
     return ready_.size() < kMaxReady && !(urgent_.empty() && background_.empty());
   });
-  if (stop.stop_requested()) return nullptr;
+  if (stop.stop_requested()) return {};
   Queue& queue = urgent_.empty() ? background_ : urgent_;
   const auto chosen = fairest(queue);
-  auto file = std::move(*chosen);
+  Queued queued = std::move(*chosen);
   queue.erase(chosen);
-  return file;
+  return queued;
+}
+
+bool TableLoader::has_room(const Queue& queue, std::uint32_t user) {
+  if (queue.size() >= kMaxQueued) return false;
+  if (user == 0) return true;
+  const auto of_root = std::ranges::count(queue, 0U, &Queued::user);
+  const auto of_user = std::ranges::count(queue, user, &Queued::user);
+  return queue.size() - static_cast<std::size_t>(of_root) < kMaxQueuedOfUsers &&
+         static_cast<std::size_t>(of_user) < kMaxQueuedOfUser;
 }
 
 bool TableLoader::request(std::shared_ptr<const MappedFile> file, Urgency urgency) {
+  const std::uint32_t user = owners_.owner_of(file->owner);
   {
     const std::lock_guard lock(mutex_);
     Queue& queue = urgency == Urgency::kStacksWait ? urgent_ : background_;
-    const auto of_owner = static_cast<std::size_t>(
-        std::ranges::count(queue, file->owner, [](const auto& queued) { return queued->owner; }));
-    if (queue.size() >= kMaxQueued) return false;
-    if (file->owner != 0 && of_owner >= kMaxQueuedOfOwner) return false;
-    queue.push_back(std::move(file));
+    if (!has_room(queue, user)) return false;
+    queue.push_back({.file = std::move(file), .user = user});
   }
   changed_.notify_one();
   return true;
@@ -219,9 +227,9 @@ bool TableLoader::request(std::shared_ptr<const MappedFile> file, Urgency urgenc
 
 void TableLoader::prioritize(const FileKey& file) {
   const std::lock_guard lock(mutex_);
-  const auto queued = std::ranges::find(
-      background_, file, [](const std::shared_ptr<const MappedFile>& entry) { return entry->key; });
-  if (queued == background_.end()) return;
+  const auto queued =
+      std::ranges::find(background_, file, [](const Queued& entry) { return entry.file->key; });
+  if (queued == background_.end() || !has_room(urgent_, queued->user)) return;
   urgent_.push_back(std::move(*queued));
   background_.erase(queued);
 }

@@ -2,11 +2,12 @@
 // table or a refusal.
 //
 // Urgent files, for which stacks wait, come before background files. Within each queue the files of
-// root come first, then those of the owner who has used the least time, so that no user can delay
-// the others. Limits: kMaxQueued files per queue, and 1/16 of that per owner other than root; files
-// of an owner who has used kMaxTime are refused until some of it is forgotten; no table is made
-// while kMaxReady results are waiting. The io thread calls the functions; it shares only the queues
-// and the results with the loading thread.
+// root come first, then those of the user who has used the least time, so that no user can delay
+// the others. A user has the files of all his subordinate uids (uid_owners.h). Limits: kMaxQueued
+// files per queue, half of that for all users other than root and 1/16 for one of them, so that
+// users never keep root's files out; files of a user who has used kMaxTime are refused until some
+// of it is forgotten; no table is made while kMaxReady results are waiting. The io thread calls the
+// functions; it shares only the queues and the results with the loading thread.
 
 #pragma once
 
@@ -20,9 +21,11 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "collectors/files/mapped_files.h"
+#include "collectors/host/uid_owners.h"
 #include "collectors/unwinding/stats.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
@@ -33,6 +36,7 @@ namespace profd {
 struct TableLoaderOptions {
   std::string cache_directory{};  // empty: no cache
   std::string debug_root;
+  UidOwners owners{};
 };
 
 // The bytes of a table, checked, and their view.
@@ -51,9 +55,10 @@ struct LoadResult {
 class TableLoader {
  public:
   static constexpr std::size_t kMaxQueued = 4096;
-  static constexpr std::size_t kMaxQueuedOfOwner = kMaxQueued / 16;
+  static constexpr std::size_t kMaxQueuedOfUsers = kMaxQueued / 2;
+  static constexpr std::size_t kMaxQueuedOfUser = kMaxQueued / 16;
   static constexpr std::size_t kMaxReady = 8;
-  // Of one owner; the time used is halved every kForgetInterval.
+  // Of one user; the time used is halved every kForgetInterval.
   static constexpr std::chrono::seconds kMaxTime{5};
   static constexpr std::chrono::seconds kForgetInterval{30};
 
@@ -65,10 +70,11 @@ class TableLoader {
   ~TableLoader();
 
   enum class Urgency { kStacksWait, kBackground };
-  // False if the queue is full. `file` must have a valid descriptor.
+  // False if the queue has no room for another file of the owner. `file` must have a valid
+  // descriptor.
   [[nodiscard]] bool request(std::shared_ptr<const MappedFile> file, Urgency urgency);
 
-  // Moves a file from the background queue to the urgent one.
+  // Moves a file from the background queue to the urgent one if there is room for it.
   void prioritize(const FileKey& file);
 
   // Readable while there are results.
@@ -79,18 +85,24 @@ class TableLoader {
 
  private:
   class Work;
-  using Queue = std::deque<std::shared_ptr<const MappedFile>>;
+  struct Queued {
+    std::shared_ptr<const MappedFile> file;  // null: the thread is to stop
+    std::uint32_t user = 0;                  // whose the file is
+  };
+  using Queue = std::deque<Queued>;
 
-  TableLoader() = default;
+  explicit TableLoader(UidOwners owners) : owners_(std::move(owners)) {}
   void run(const std::stop_token& stop, Work& work);
-  std::shared_ptr<const MappedFile> next(const std::stop_token& stop);
+  Queued next(const std::stop_token& stop);
+  [[nodiscard]] static bool has_room(const Queue& queue, std::uint32_t user);
   [[nodiscard]] Queue::iterator fairest(Queue& queue);
-  LoadResult load_in_share(Work& work, const MappedFile& file);
+  LoadResult load_in_share(Work& work, const Queued& queued);
   void forget_some_time(std::chrono::steady_clock::time_point now);
 
   UniqueFd wake_;
-  // Time used by owner. Only the loading thread uses it.
-  std::map<std::uint32_t, std::chrono::nanoseconds> time_of_owner_;
+  UidOwners owners_;  // only the io thread uses it
+  // Time used by user. Only the loading thread uses it.
+  std::map<std::uint32_t, std::chrono::nanoseconds> time_of_user_;
   std::chrono::steady_clock::time_point forgotten_at_;
   std::atomic<std::uint64_t> parser_restarts_ = 0;
   std::mutex mutex_;  // guards the queues and ready_

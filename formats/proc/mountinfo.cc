@@ -1,15 +1,37 @@
 #include "formats/proc/mountinfo.h"
 
-#include <optional>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
 
 #include "formats/base/text_fields.h"
 
 namespace profd {
 namespace {
 
+// Two paths of 4 KiB with each character escaped, and the file system, take 33 KiB. The source and
+// the options of an overlay come after them and can take megabytes.
+constexpr std::size_t kMaxLineBytes = 65'536;
+
+std::chrono::nanoseconds cpu_time_of_thread() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// The last word of a line that was cut may be a part of a file system's name.
+std::string_view without_cut_word(std::string_view line) {
+  return line.size() < kMaxLineBytes ? line : line.substr(0, line.rfind(' '));
+}
+
+}  // namespace
+
 // "36 35 98:0 /root /mount/point rw,noatime master:1 - ext4 /dev/sda1 rw": any number of fields may
 // stand before the "-".
-std::optional<Mount> parse_line(std::string_view line) {
+std::optional<Mount> parse_mountinfo_line(std::string_view line) {
   TextFields fields(line);
   const auto id = fields.decimal();
   fields.word_after_blanks();  // the parent's id
@@ -26,14 +48,28 @@ std::optional<Mount> parse_line(std::string_view line) {
                major_number << 20 | minor_number};
 }
 
-}  // namespace
-
-std::vector<Mount> parse_mountinfo(std::string_view text) {
-  std::vector<Mount> mounts;
-  while (!text.empty()) {
-    if (auto mount = parse_line(take_line(text))) mounts.push_back(std::move(*mount));
+void visit_mounts(int fd, const MountListLimits& limits,
+                  const std::function<bool(const Mount&)>& visit) {
+  const std::chrono::nanoseconds time_limit = cpu_time_of_thread() + limits.cpu_time;
+  std::size_t left = limits.bytes;
+  std::array<char, 65536> chunk;
+  std::string line;
+  while (left > 0 && cpu_time_of_thread() < time_limit) {
+    const ssize_t bytes = ::read(fd, chunk.data(), std::min(chunk.size(), left));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) return;
+    std::string_view rest(chunk.data(), static_cast<std::size_t>(bytes));
+    left -= rest.size();
+    while (!rest.empty()) {
+      const std::size_t end = rest.find('\n');
+      line.append(rest.substr(0, std::min(end, kMaxLineBytes - line.size())));
+      if (end == rest.npos) break;
+      rest.remove_prefix(end + 1);
+      const auto mount = parse_mountinfo_line(without_cut_word(line));
+      if (mount && !visit(*mount)) return;
+      line.clear();
+    }
   }
-  return mounts;
 }
 
 // "fuse", "fuseblk", "fuse.sshfs".

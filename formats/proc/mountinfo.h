@@ -2,10 +2,13 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace profd {
 
@@ -18,8 +21,22 @@ struct Mount {
   friend bool operator==(const Mount&, const Mount&) = default;
 };
 
-// In file order. Lines of another form are left out.
-[[nodiscard]] std::vector<Mount> parse_mountinfo(std::string_view text);
+// None for a line of another form.
+[[nodiscard]] std::optional<Mount> parse_mountinfo_line(std::string_view line);
+
+// A user decides how long the list of his namespace is, and how much time the kernel takes for a
+// line: 1 ms where a mount lies on 50,000 others at one place. A read returns a page of lines, and
+// the time is checked after each.
+struct MountListLimits {
+  std::size_t bytes = 0;
+  std::chrono::milliseconds cpu_time{};  // of the calling thread, also in the kernel
+};
+
+// Reads a list from the position of `fd` and calls `visit` for each mount, in file order, until
+// `visit` returns false, the list ends, a read fails or a limit is reached. No more than 128 KiB of
+// the list are in memory: of a line, the first 64 KiB are used. Lines of another form are left out.
+void visit_mounts(int fd, const MountListLimits& limits,
+                  const std::function<bool(const Mount&)>& visit);
 
 // Whether another process answers the requests to this file system; one that does not answer
 // blocks the caller for ever.

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <string>
@@ -20,6 +22,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::uint32_t kRoot = 0;
+constexpr std::uint32_t kBlocker = 54'321;
 
 // Calls that block until the test opens the gate.
 class Gate {
@@ -84,15 +87,41 @@ TEST(BoundedRunner, FailsAtOnceWhileAllThreadsAreLateAndWorksOnceTheyAreBack) {
 }
 
 TEST(BoundedRunner, OneUserBlocksOneThreadAndRootAsManyAsThereAre) {
-  constexpr std::uint32_t kUser = 54'321;
   BoundedRunner runner;
   Gate gate;
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(runner.run(kUser, gate.call()));
-  EXPECT_FALSE(runner.has_thread_for(kUser));
-  EXPECT_FALSE(runner.run(kUser + 1, gate.call()));
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(runner.run(kBlocker, gate.call()));
+  EXPECT_FALSE(runner.has_thread_for(kBlocker));
+  EXPECT_FALSE(runner.run(kBlocker + 1, gate.call()));
   EXPECT_FALSE(runner.run(kRoot, gate.call()));
   EXPECT_TRUE(works_again(runner)) << "the last thread is free";
   gate.open();
+}
+
+TEST(BoundedRunner, UsersTogetherBlockHalfOfTheThreads) {
+  BoundedRunner runner;
+  Gate gate;
+  for (std::uint32_t i = 0; i < 10; ++i) EXPECT_FALSE(runner.run(kBlocker + i, gate.call()));
+  EXPECT_FALSE(runner.has_thread_for(kBlocker + 10));
+  for (std::size_t i = BoundedRunner::kMaxThreadsOfUsers; i < BoundedRunner::kMaxThreads; ++i) {
+    EXPECT_TRUE(runner.has_thread_for(kRoot));
+    EXPECT_FALSE(runner.run(kRoot, gate.call()));
+  }
+  EXPECT_FALSE(runner.has_thread_for(kRoot));
+  gate.open();
+}
+
+TEST(BoundedRunner, SubordinateUidsBlockTheThreadOfTheirUser) {
+  constexpr std::uint32_t kSubordinate = 600'000;
+  const std::string directory = testing::TempDir() + "/profd_runner_" + std::to_string(::getpid());
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/subuid") << kBlocker << ":" << kSubordinate << ":1000\n";
+  BoundedRunner runner(UidOwners(directory + "/subuid", directory + "/passwd"));
+  Gate gate;
+  for (std::uint32_t i = 0; i < 10; ++i) EXPECT_FALSE(runner.run(kSubordinate + i, gate.call()));
+  EXPECT_FALSE(runner.has_thread_for(kBlocker));
+  EXPECT_TRUE(runner.has_thread_for(kBlocker + 1));
+  gate.open();
+  std::filesystem::remove_all(directory);
 }
 
 // In a process that may not start any thread.

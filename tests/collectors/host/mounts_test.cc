@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -38,6 +39,9 @@ class MountsTest : public testing::Test {
     const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
     EXPECT_TRUE(fd.valid()) << path;
     return mount_of(fd.get(), tgid);
+  }
+  static bool bind(const std::string& from, const std::string& to) {
+    return ::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) == 0;
   }
   [[nodiscard]] std::string at(const std::string& name) const { return top_ / name; }
 
@@ -97,6 +101,46 @@ TEST_F(MountsTest, AMountThatNoListHasIsAssumedToBeAUsers) {
       facts_of(process.seen(at("lower/file")), static_cast<std::uint32_t>(::getpid()));
   EXPECT_TRUE(facts.may_hang);
   EXPECT_TRUE(facts.is_of_users);
+}
+
+// The first mount is before thousands of others in the list, the last one after 5 MB of them.
+TEST_F(MountsTest, AMountThatIsFarDownInAHugeListIsAssumedToBeTheWorst) {
+  std::string place = at("other");
+  while (place.size() < 3000) {
+    place += "/" + std::string(200, 'x');
+    ASSERT_EQ(::mkdir(place.c_str(), 0755), 0);
+  }
+  const test::UsersMounts process(
+      [&, lower = at("lower"), first = at("fuse"), last = at("overlay")] {
+        if (!bind(lower, first)) return false;
+        for (std::size_t bytes = 0; bytes < kMountListLimits.bytes; bytes += place.size()) {
+          if (!bind(lower, place)) return false;
+        }
+        return bind(lower, last);
+      });
+  ASSERT_TRUE(process.is_ready());
+  const MountFacts first = facts_of(process.seen(at("fuse/file")), process.tgid());
+  EXPECT_FALSE(first.may_hang);
+  EXPECT_TRUE(first.is_of_users);
+  const MountFacts last = facts_of(process.seen(at("overlay/file")), process.tgid());
+  EXPECT_TRUE(last.may_hang);
+  EXPECT_TRUE(last.is_of_users);
+}
+
+// The kernel goes through all mounts at a place for the path of the last one: 0.5 s for this list
+// of 1 MB.
+TEST_F(MountsTest, AMountBehindMountsThatTakeTheKernelLongIsAssumedToBeTheWorst) {
+  const test::UsersMounts process(
+      [&, lower = at("lower"), place = at("other"), last = at("overlay")] {
+        for (int i = 0; i < 8000; ++i) {
+          if (!bind(lower, place)) return false;
+        }
+        return bind(lower, last);
+      });
+  ASSERT_TRUE(process.is_ready());
+  const MountFacts last = facts_of(process.seen(at("overlay/file")), process.tgid());
+  EXPECT_TRUE(last.may_hang);
+  EXPECT_TRUE(last.is_of_users);
 }
 
 TEST_F(MountsTest, UsersMakeTheMountsOfAProcessInTheirNamespaceOnly) {

@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "collectors/jit/processes.h"
 #include "collectors/jit/scan.h"
 #include "tests/collectors/jit/runtime.h"
+#include "tests/collectors/silent_fuse.h"
 #include "tests/collectors/users_mounts.h"
 
 namespace profd::test {
@@ -48,6 +52,50 @@ TEST_F(WatchedPlaceTest, ADirectoryThatAProcessCantReachIsNotSeen) {
   EXPECT_FALSE(sees(runtime, "/tmp"));
   EXPECT_FALSE(sees(runtime, there_.path()));
   EXPECT_TRUE(sees(runtime, here_.path()));
+}
+
+// A process whose root is an overlay of a FUSE file system, which does not answer.
+class HangingRootTest : public testing::Test {
+ protected:
+  HangingRootTest() {
+    for (const char* name : {"fuse", "lower", "lower/tmp", "overlay"}) {
+      EXPECT_EQ(::mkdir((directory_ / name).c_str(), 0755), 0);
+    }
+    fuse_ = std::make_unique<SilentFuse>(directory_ / "fuse");
+    EXPECT_TRUE(fuse_->mounted());
+  }
+
+  [[nodiscard]] std::optional<JitRefusal> refusal_of_tmp(bool has_mount) {
+    const UsersMounts process([&, lower = directory_ / "lower", root = directory_ / "overlay"] {
+      const std::string tmp = root + "/tmp";
+      return mount_overlay(lower, directory_ / "fuse", root) &&
+             (!has_mount || ::mount(lower.c_str(), tmp.c_str(), nullptr, MS_BIND, nullptr) == 0) &&
+             ::chroot(root.c_str()) == 0 && ::chdir("/") == 0;
+    });
+    EXPECT_TRUE(process.is_ready());
+    fuse_->fall_silent();
+    auto opening = std::async(std::launch::async, [tgid = process.tgid()] {
+      const UniqueFd proc(::open(("/proc/" + std::to_string(tgid)).c_str(), O_PATH | O_CLOEXEC));
+      const JitDirectory tmp = open_directory_of(proc.get(), tgid, "root", "tmp");
+      EXPECT_NE(tmp.fd.valid(), tmp.refusal.has_value());
+      return tmp.refusal;
+    });
+    const bool is_late = opening.wait_for(std::chrono::seconds(10)) != std::future_status::ready;
+    fuse_.reset();  // a call that waits fails
+    const auto refusal = opening.get();
+    return is_late ? JitRefusal::kLate : refusal;
+  }
+
+  PrivateDirectory directory_;
+  std::unique_ptr<SilentFuse> fuse_;
+};
+
+TEST_F(HangingRootTest, IsNotAskedForADirectory) {
+  EXPECT_EQ(refusal_of_tmp(false), JitRefusal::kOnFuse);
+}
+
+TEST_F(HangingRootTest, HasAnotherMountAtTmpThatIsFound) {
+  EXPECT_EQ(refusal_of_tmp(true), std::nullopt);
 }
 
 // A PID namespace whose first process, with the pid 1, sleeps.

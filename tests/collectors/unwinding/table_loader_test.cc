@@ -37,8 +37,10 @@ class TableLoaderTest : public testing::Test {
   void SetUp() override { start(); }
   void start() {
     loader_.reset();
-    auto loader = TableLoader::start(
-        {.cache_directory = directory_ / "unwind", .debug_root = directory_ / "debug"});
+    auto loader =
+        TableLoader::start({.cache_directory = directory_ / "unwind",
+                            .debug_root = directory_ / "debug",
+                            .owners = UidOwners(directory_ / "subuid", directory_ / "passwd")});
     ASSERT_TRUE(loader) << loader.error().message;
     loader_ = std::move(*loader);
   }
@@ -101,11 +103,50 @@ TEST_F(TableLoaderTest, FilesOfOneOwnerDoNotDelayOthers) {
 
 TEST_F(TableLoaderTest, AnOwnerHasAtMostItsShareOfTheQueue) {
   std::size_t taken = 0;
-  for (std::uint64_t i = 0; i < TableLoader::kMaxQueuedOfOwner + 50; ++i) {
+  for (std::uint64_t i = 0; i < TableLoader::kMaxQueuedOfUser + 50; ++i) {
     taken += loader_->request(opened("/proc/self/exe", i, 1000), TableLoader::Urgency::kStacksWait);
   }
-  EXPECT_LE(taken, TableLoader::kMaxQueuedOfOwner + TableLoader::kMaxReady + 1);
+  EXPECT_LE(taken, TableLoader::kMaxQueuedOfUser + TableLoader::kMaxReady + 1);
   EXPECT_TRUE(loader_->request(opened("/proc/self/exe", 5000), TableLoader::Urgency::kStacksWait));
+}
+
+TEST_F(TableLoaderTest, SubordinateUidsHaveTheShareOfTheirUser) {
+  std::ofstream(directory_ / "subuid") << "1000:100000:65536\n";
+  start();
+  std::size_t taken = 0;
+  for (std::uint32_t uid = 0; uid < 16; ++uid) {
+    const auto file = opened("/etc/passwd", 1, 100'000 + uid);
+    for (std::size_t i = 0; i < TableLoader::kMaxQueuedOfUser; ++i) {
+      taken += loader_->request(file, TableLoader::Urgency::kStacksWait);
+    }
+  }
+  EXPECT_GE(taken, TableLoader::kMaxQueuedOfUser);
+  EXPECT_LE(taken, TableLoader::kMaxQueuedOfUser + TableLoader::kMaxReady + 1);
+}
+
+TEST_F(TableLoaderTest, UsersTogetherHaveHalfOfTheQueueAndNeverKeepRootsFilesOut) {
+  const auto root = opened("/etc/passwd", 1);
+  for (const auto urgency :
+       {TableLoader::Urgency::kBackground, TableLoader::Urgency::kStacksWait}) {
+    std::size_t taken = 0;
+    for (std::uint32_t uid = 1000; uid < 1020; ++uid) {
+      const auto file = opened("/etc/passwd", uid, uid);
+      for (std::size_t i = 0; i < TableLoader::kMaxQueuedOfUser; ++i) {
+        taken += loader_->request(file, urgency);
+      }
+    }
+    EXPECT_GE(taken, TableLoader::kMaxQueuedOfUsers);
+    EXPECT_LE(taken, TableLoader::kMaxQueuedOfUsers + TableLoader::kMaxReady + 1);
+  }
+  // Nor by files that become urgent later.
+  for (std::uint32_t uid = 1000; uid < 1020; ++uid) {
+    for (std::size_t i = 0; i < TableLoader::kMaxQueuedOfUser; ++i) {
+      loader_->prioritize({.inode = uid});
+    }
+  }
+  for (std::size_t i = 0; i < TableLoader::kMaxQueued / 2; ++i) {
+    EXPECT_TRUE(loader_->request(root, TableLoader::Urgency::kStacksWait));
+  }
 }
 
 TEST_F(TableLoaderTest, ACopyHasTheSameContentAndIsStoredOnce) {
