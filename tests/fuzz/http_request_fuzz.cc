@@ -50,8 +50,14 @@ std::string exchange(const std::string& sent) {
   service.windows.windows.emplace_back();
   StatusInfo::Connections counts;
   Worker disk_reader("disk-reader");
-  HttpConnection connection(std::move(server), Caller{.uid = kUser}, service, disk_reader, counts,
-                            {});
+  AnswerBudget answers;
+  const HttpLimits limits;
+  HttpConnection connection(std::move(server), Caller{.uid = kUser}, kUser,
+                            {.service = service,
+                             .disk_reader = disk_reader,
+                             .answers = answers,
+                             .counts = counts,
+                             .limits = limits});
   std::string received;
   bool has_ended = false;
   asio::co_spawn(io, connection.run(), [&](const std::exception_ptr& error) {
