@@ -13,7 +13,7 @@
 
 #define PROFD_FILE_REGION_BYTES (1ULL << PROFD_FILE_REGION_SHIFT)
 
-/* In one walk. A search takes up to 1 us. The stacks of real programs that change between more
+/* In one walk. A search needs 1 us at most. The stacks of real programs that change between more
  * mappings than PROFD_SPANS do so a few times; a chain of frames that somebody made can do so with
  * each of its 1024 frames, and would take a millisecond of each tick. */
 #define PROFD_MAX_SPAN_SEARCHES 48

@@ -6,7 +6,7 @@
 // call to a thread here, and continues without the result when the thread is late.
 //
 // A late thread is not used until its call returns. While all threads are late, calls fail at once.
-// One user other than root blocks at most one thread, whatever subordinate uids he has
+// One user other than root blocks at most one thread, with the user's subordinate uids
 // (uid_owners.h), and all such users together block kMaxThreadsOfUsers: the calls for the user or
 // the users fail at once meanwhile, and the other threads are root's.
 

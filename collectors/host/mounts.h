@@ -16,8 +16,8 @@ namespace profd {
 // v1 hierarchies; empty where there is none.
 [[nodiscard]] std::string find_cgroup_mount();
 
-// What is read of the list of mounts of a process. A user can mount what he likes in a namespace of
-// his own: a list of 800 MB, or one of 4 MB for which the kernel takes half a minute. That of a
+// What is read of the list of mounts of a process. A user can make any mounts in a namespace of the
+// user's own: a list of 800 MB, or one of 4 MB for which the kernel takes half a minute. That of a
 // container takes less than 1 ms, and a list of 4 MB with long paths 30 ms.
 inline constexpr MountListLimits kMountListLimits{.bytes = std::size_t{4} << 20,
                                                   .cpu_time = std::chrono::milliseconds(50)};

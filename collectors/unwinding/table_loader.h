@@ -3,7 +3,7 @@
 //
 // Urgent files, for which stacks wait, come before background files. Within each queue the files of
 // root come first, then those of the user who has used the least time, so that no user can delay
-// the others. A user has the files of all his subordinate uids (uid_owners.h). Limits: kMaxQueued
+// the others. The files of subordinate uids are their user's (uid_owners.h). Limits: kMaxQueued
 // files per queue, half of that for all users other than root and 1/16 for one of them, so that
 // users never keep root's files out; files of a user who has used kMaxTime are refused until some
 // of it is forgotten; no table is made while kMaxReady results are waiting. The io thread calls the

@@ -216,8 +216,7 @@ void Aggregator::make_room(SessionSamples& session, ProcessSamples& process,
     return std::chrono::steady_clock::now() < end &&
            means_the_same(stacks, stacks.stacks()[stack], a, b, code);
   });
-  discharge(session, process.payer,
-            (before - process.jit.entries().size()) * JitLog::kEntryBytes);
+  discharge(session, process.payer, (before - process.jit.entries().size()) * JitLog::kEntryBytes);
 }
 
 void Aggregator::on_mapping(const MappingView& mapping,

@@ -110,8 +110,8 @@ class ProcessTable {
   // The user who pays for the image, root (0) where it is not known yet.
   [[nodiscard]] std::uint32_t payer_of(const ProcessKey& key) const;
 
-  // The same as find(), as a value for another thread: what the image is now. The same object until a record
-  // changes the image.
+  // The same as find(), as a value for another thread: what the image is now. The same object until
+  // a record changes the image.
   [[nodiscard]] std::shared_ptr<const ProcessImage> share(const ProcessKey& key);
 
   // Removes the images that `needed` is false for and whose process has exited or, since the last

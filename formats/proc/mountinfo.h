@@ -24,7 +24,7 @@ struct Mount {
 // None for a line of another form.
 [[nodiscard]] std::optional<Mount> parse_mountinfo_line(std::string_view line);
 
-// A user decides how long the list of his namespace is, and how much time the kernel takes for a
+// A user decides how long the list of a namespace is, and how much time the kernel takes for a
 // line: 1 ms where a mount lies on 50,000 others at one place. A read returns a page of lines, and
 // the time is checked after each.
 struct MountListLimits {

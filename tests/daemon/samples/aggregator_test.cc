@@ -174,8 +174,7 @@ class MemorySharesTest : public testing::Test {
   };
   Counted counted(std::uint32_t uid) {
     Counted counted;
-    for (const auto& stack :
-         aggregator_.samples(0).processes.at(process_of(uid)).stacks.stacks()) {
+    for (const auto& stack : aggregator_.samples(0).processes.at(process_of(uid)).stacks.stacks()) {
       const bool is_bare = stack.user_end == PROFD_END_OVER_SHARE;
       EXPECT_EQ(is_bare, stack.user_frames == 0);
       (is_bare ? counted.without : counted.with_frames) += stack.count;
