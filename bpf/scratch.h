@@ -34,8 +34,8 @@ struct profd_walk {
 
 	__u32 signal_frames;
 	__u32 span_searches; /* spans that were not in the cache */
-	__u64 window_start; /* the user address that scratch->window's first byte stands for */
-	__u32 next;	    /* index of the next word in scratch->words */
+	__u64 window_start;  /* the user address that scratch->window's first byte stands for */
+	__u32 next;	     /* index of the next word in scratch->words */
 	__u32 frames;
 	__u32 end;		      /* profd_user_end */
 	__u32 callee_was_interrupted; /* 1: a row led here from an interrupted frame */

@@ -336,10 +336,10 @@ STEP void run_cycle(const char* argument) {
   enum { FRAMES = 1000 };
   static unsigned long frames[FRAMES][2];
   const unsigned long mappings = strtoul(argument, NULL, 10);
-  char* code = mmap(NULL, 2 * mappings * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* code =
+      mmap(NULL, 2 * mappings * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-  for (unsigned long i = 0; i < mappings; i++)
-    mprotect(code + (2 * i + 1) * PAGE, PAGE, PROT_NONE);
+  for (unsigned long i = 0; i < mappings; i++) mprotect(code + (2 * i + 1) * PAGE, PAGE, PROT_NONE);
   for (unsigned long i = 0; i < FRAMES; i++) {
     frames[i][0] = i + 1 < FRAMES ? (unsigned long)frames[i + 1] : 0;
     frames[i][1] = (unsigned long)code + 2 * (i % mappings) * PAGE + 1;
