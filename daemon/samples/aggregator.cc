@@ -146,8 +146,11 @@ bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, s
   const std::uint64_t before = process->stacks.bytes();
   const bool is_first = process->stacks.stacks().empty();
   const std::uint32_t thread = thread_of(session, sample);
-  const StackTable::Added added =
-      process->stacks.add(sample, hash, room_of(session, process->payer), thread);
+  // Most stacks are known, and need no room.
+  StackTable::Added added = process->stacks.add(sample, hash, 0, thread);
+  if (added == StackTable::Added::kNoRoom) {
+    added = process->stacks.add(sample, hash, room_of(session, process->payer), thread);
+  }
   if (added == StackTable::Added::kNoRoom) {
     return add_without_frames(session, *process, sample, thread);
   }
