@@ -308,8 +308,8 @@ void JitCodeIndex::forget_some() {
     copy_->buckets_.reserve(buckets_.size());
     copied_ = 0;
   }
-  const bool is_full = rows_.size() >= limits_.generations;
-  for (std::size_t steps = kForgettingSteps; steps > 0 || is_full; steps -= is_full ? 0 : 1) {
+  const bool is_full = rows_.size() >= limits_.generations;  // all steps that are left are due
+  for (std::size_t steps = 0; steps < kForgettingSteps || is_full; ++steps) {
     if (forgetting_->step(rows_)) continue;
     if (copied_ == rows_.size()) return replace_by_copy();
     copy_row(copied_++);
