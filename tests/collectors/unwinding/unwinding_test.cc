@@ -17,6 +17,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -330,56 +331,59 @@ MappingView code_of(pid_t program) {
   return view;
 }
 
-TEST_F(UnwindingTest, AFileIsOpenedByAProcessThatIsThereWhereTheFirstHasEnded) {
-  sampler_.reset();
-  run_perl(fresh_copy("/usr/bin/perl"));
-  wait_until_ready();
-  const auto programs = Programs::load(Programs::built_in(), std::size_t{1} << 20);
-  ASSERT_TRUE(programs) << programs.error().message;
-  MappedFiles files;
-  const auto unwinding =
-      Unwinding::open(*programs, files, {.cache_directory = directory_ / "unwind"}, sink_);
-  ASSERT_TRUE(unwinding) << unwinding.error().message;
-  MappingView mapping = code_of(program_);
-  mapping.file.generation = 7;  // not known yet
+// Unwinding that gets its records from the test.
+class RecordsTest : public UnwindingTest {
+ protected:
+  // The code of a program that runs, whose file is not known yet.
+  MappingView begin_with_a_program() {
+    sampler_.reset();
+    run_perl(fresh_copy("/usr/bin/perl"));
+    wait_until_ready();
+    programs_.emplace(Programs::load(Programs::built_in(), std::size_t{1} << 20).value());
+    unwinding_ =
+        Unwinding::open(*programs_, files_, {.cache_directory = directory_ / "unwind"}, sink_)
+            .value();
+    MappingView mapping = code_of(program_);
+    mapping.file.generation = 7;
+    return mapping;
+  }
+
+  template <class Condition>
+  void poll_until(const Condition& is_met) {
+    const auto guard = std::chrono::steady_clock::now() + 60s;
+    while (!is_met() && std::chrono::steady_clock::now() < guard) {
+      unwinding_->poll();
+      std::this_thread::sleep_for(5ms);
+    }
+  }
+
+  std::optional<Programs> programs_;
+  MappedFiles files_;
+  std::unique_ptr<Unwinding> unwinding_;
+};
+
+TEST_F(RecordsTest, AFileIsOpenedByAProcessThatIsThereWhereTheFirstHasEnded) {
+  MappingView mapping = begin_with_a_program();
   MappingView of_ended = mapping;
   of_ended.process.tgid = 4'000'000;  // above any pid_max
-  (*unwinding)->on_record(of_ended);
-  (*unwinding)->on_record(mapping);
-  const auto guard = std::chrono::steady_clock::now() + 60s;
-  while (!sink_.is_open[mapping.file.inode] && std::chrono::steady_clock::now() < guard) {
-    (*unwinding)->poll();
-    std::this_thread::sleep_for(5ms);
-  }
+  unwinding_->on_record(of_ended);
+  unwinding_->on_record(mapping);
+  poll_until([&] { return sink_.is_open[mapping.file.inode]; });
   EXPECT_TRUE(sink_.is_open[mapping.file.inode]);
 }
 
 // Short processes map a file that is being opened for another one. Only the first mappings wait for
 // that; the others are tried again a second later, when their processes have ended.
-TEST_F(UnwindingTest, ProcessesThatHaveEndedGetTheFileThatAnotherOneHasOpened) {
+TEST_F(RecordsTest, ProcessesThatHaveEndedGetTheFileThatAnotherOneHasOpened) {
   constexpr std::uint32_t kProcesses = 80;
-  sampler_.reset();
-  run_perl(fresh_copy("/usr/bin/perl"));
-  wait_until_ready();
-  const auto programs = Programs::load(Programs::built_in(), std::size_t{1} << 20);
-  ASSERT_TRUE(programs) << programs.error().message;
-  MappedFiles files;
-  const auto unwinding =
-      Unwinding::open(*programs, files, {.cache_directory = directory_ / "unwind"}, sink_);
-  ASSERT_TRUE(unwinding) << unwinding.error().message;
-  MappingView mapping = code_of(program_);
-  mapping.file.generation = 7;  // not known yet
-  (*unwinding)->on_record(mapping);
+  MappingView mapping = begin_with_a_program();
+  unwinding_->on_record(mapping);
   for (std::uint32_t i = 0; i < kProcesses; ++i) {
     MappingView of_ended = mapping;
     of_ended.process.tgid = 4'200'000 + i;  // above any pid_max
-    (*unwinding)->on_record(of_ended);
+    unwinding_->on_record(of_ended);
   }
-  const auto guard = std::chrono::steady_clock::now() + 60s;
-  while (sink_.with_file.size() < kProcesses + 1 && std::chrono::steady_clock::now() < guard) {
-    (*unwinding)->poll();
-    std::this_thread::sleep_for(5ms);
-  }
+  poll_until([&] { return sink_.with_file.size() == kProcesses + 1; });
   EXPECT_EQ(sink_.with_file.size(), kProcesses + 1);
 }
 
