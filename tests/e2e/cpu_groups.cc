@@ -24,6 +24,15 @@ bool write(const fs::path& file, const std::string& text) {
   return static_cast<bool>(stream << text << std::flush);
 }
 
+// Whether the children of the group had no files for the CPU, and have them now. Not in v1.
+bool enable_weights(const fs::path& group) {
+  std::ifstream enabled(group / "cgroup.subtree_control");
+  for (std::string controller; enabled >> controller;) {
+    if (controller == "cpu") return false;
+  }
+  return write(group / "cgroup.subtree_control", "+cpu");
+}
+
 bool set_weight(const fs::path& group, int weight) {
   constexpr int kUsualShares = 1024;  // of v1
   return write(group / "cpu.weight", std::to_string(weight)) ||
@@ -34,7 +43,7 @@ bool set_weight(const fs::path& group, int weight) {
 bool make_parent(const fs::path& group) {
   std::error_code error;
   if (!fs::create_directory(group, error)) return false;
-  return fs::exists(group / "cpu.shares") || write(group / "cgroup.subtree_control", "+cpu");
+  return fs::exists(group / "cpu.shares") || enable_weights(group);
 }
 
 bool make_groups(const fs::path& top) {
@@ -59,14 +68,17 @@ CpuGroups::CpuGroups() {
   const std::string name = "profd_test_" + std::to_string(::getpid());
   for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
     if (!fs::exists(fs::path(root) / "cgroup.procs")) continue;
-    (void)write(fs::path(root) / "cgroup.subtree_control", "+cpu");
-    const fs::path top = fs::path(root) / name;
-    if (make_groups(top)) {
-      top_ = top;
-      return;
-    }
-    remove_groups(top);
+    has_enabled_weights_ = enable_weights(root);
+    top_ = fs::path(root) / name;
+    if (make_groups(top_)) return;
+    remove_groups(top_);
+    restore_weights();
+    top_.clear();
   }
+}
+
+void CpuGroups::restore_weights() const {
+  if (has_enabled_weights_) write(top_.parent_path() / "cgroup.subtree_control", "-cpu");
 }
 
 CpuGroups::~CpuGroups() {
@@ -76,6 +88,16 @@ CpuGroups::~CpuGroups() {
     remove_groups(top_);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+  restore_weights();
+}
+
+bool CpuGroups::has_profd(pid_t pid) const {
+  std::ifstream groups("/proc/" + std::to_string(pid) + "/cgroup");
+  const std::string name = "/" + top_.filename().string() + "/services/profd";
+  for (std::string line; std::getline(groups, line);) {
+    if (line.ends_with(name)) return true;
+  }
+  return false;
 }
 
 std::function<void()> CpuGroups::of_profd() const { return join("services/profd"); }

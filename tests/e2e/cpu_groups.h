@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <functional>
 
@@ -23,6 +25,9 @@ class CpuGroups {
   // False where the host lets nobody make such groups, as in most containers.
   [[nodiscard]] bool are_there() const { return !top_.empty(); }
 
+  // Whether the process has joined the group of profd.
+  [[nodiscard]] bool has_profd(pid_t pid) const;
+
   // For Process::Options::before_exec: the process and its children are in the group. They do
   // nothing where there are no groups.
   [[nodiscard]] std::function<void()> of_profd() const;
@@ -32,7 +37,10 @@ class CpuGroups {
  private:
   [[nodiscard]] std::function<void()> join(const std::filesystem::path& group) const;
 
+  void restore_weights() const;
+
   std::filesystem::path top_;
+  bool has_enabled_weights_ = false;  // for the children of its parent, which had none
 };
 
 }  // namespace profd::e2e

@@ -306,6 +306,7 @@ double cpu_seconds_of(pid_t pid) {
 TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   const auto began = Clock::now();
   ASSERT_TRUE(groups_.are_there() || !is_long_attack()) << "needs cgroups with CPU weights";
+  EXPECT_EQ(groups_.has_profd(daemon_->process().pid()), groups_.are_there());
   Process::Options service;
   service.before_exec = groups_.of_services();
   Process roots_load({workload("shares"), "100000"}, service);
