@@ -104,6 +104,13 @@ TEST_F(NamedProfileTest, FramesWithoutNameAreNamedAfterTheirMapping) {
   EXPECT_THAT(top, HasSubstr("[unknown]"));
 }
 
+TEST_F(NamedProfileTest, ASampleOverTheShareOfItsUserSaysSo) {
+  ProcessSnapshot& process = add_process("chain");
+  add_samples(process, SyntheticSample(kProgram).end(PROFD_END_OVER_SHARE), 4);
+  write();
+  EXPECT_THAT(pprof("-traces"), HasSubstr("4   [over share]\n"));
+}
+
 TEST_F(NamedProfileTest, TheValuesAreSamplesTimesTheTruePeriod) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
