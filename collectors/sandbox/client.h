@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/host/uid_owners.h"
 #include "collectors/sandbox/packets.h"
 #include "collectors/sandbox/spawn.h"
 #include "formats/base/result.h"
@@ -73,7 +74,7 @@ class Client {
  private:
   struct Stuck {
     pid_t process = -1;
-    std::uint32_t owner = 0;  // of the file that the process reads
+    std::uint32_t owner = 0;  // whose the file is that the process reads (uid_owners.h)
   };
 
   Client(std::string name, const ChildLimits& limits, Spawn spawn)
@@ -100,8 +101,9 @@ class Client {
   std::uint64_t restarts_ = 0;
   std::chrono::nanoseconds cpu_time_{};
   std::chrono::nanoseconds child_cpu_time_{};  // of the child, as far as it is counted
-  std::uint32_t owner_ = 0;                    // of the file that is being read
-  std::vector<Stuck> stuck_;                   // killed, but not ended yet
+  UidOwners owners_;
+  std::uint32_t owner_ = 0;   // whose the file is that is being read
+  std::vector<Stuck> stuck_;  // killed, but not ended yet
 };
 
 }  // namespace profd::sandbox

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -130,6 +131,16 @@ TEST(SymbolBudgets, OwnersBeyondTheLimitShareABudgetAndRootHasItsOwn) {
   EXPECT_EQ(budgets.of(1001).table_bytes, 30U);
   EXPECT_EQ(budgets.of(0).table_bytes, 100U);
   EXPECT_EQ(budgets.of(3).table_bytes, 97U);
+}
+
+TEST_F(FileNamerTest, SubordinateUidsShareTheBudgetOfTheirUser) {
+  const std::string subuid = built_.path("subuid");
+  std::ofstream(subuid) << "1000:100000:65536\n";
+  SymbolBudgets budgets({.table_bytes = 100}, UidOwners(subuid));
+  budgets.of(100'001).table_bytes = 30;
+  EXPECT_EQ(budgets.of(1000).table_bytes, 30U);
+  EXPECT_EQ(budgets.of(165'535).table_bytes, 30U);
+  EXPECT_EQ(budgets.of(165'536).table_bytes, 100U);
 }
 
 TEST_F(FileNamerTest, AFileWhoseNamesAreKnownTakesNoBudget) {
