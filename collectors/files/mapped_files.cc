@@ -10,14 +10,18 @@ namespace {
 constexpr std::chrono::seconds kRetryInterval{1};
 // Divisors of the descriptor limit.
 constexpr std::size_t kShareOfAll = 2;
+constexpr std::size_t kShareOfUsers = 4;
 constexpr std::size_t kShareOfOwner = 16;
 // Of a file over a limit: such files are not counted, and each mapping has its own.
 constexpr std::size_t kMaxUncountedPath = 128;
 
 // Over a limit that others may soon use less of.
+std::size_t count_of(const std::string& path) { return 1 + path.size() / MappedFiles::kPathBytes; }
+
 std::shared_ptr<const MappedFile> unopened_of(const MappingView& mapping, const char* why) {
   MappedFile file = unopened(place_of(mapping), why);
-  if (file.path.size() > kMaxUncountedPath) file.path = "?";
+  // An assignment would keep the memory of the long path.
+  if (file.path.size() > kMaxUncountedPath) std::string("?").swap(file.path);
   file.may_open_later = true;
   return std::make_shared<const MappedFile>(std::move(file));
 }
@@ -45,14 +49,14 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
     }
   }
   const std::uint32_t uid = user_of(mapping.process);
-  if (found == files_.end() && !has_room_for_file(uid)) {
-    return unopened_of(mapping, "too many files are known");
-  }
   if (!may_open(mapping.process.tgid, uid, now)) {
     return unopened_of(mapping, "too many new files within a second");
   }
   MappingPlace place = place_of(mapping);
   MappedFile opening = unopened(place, "it is being opened");
+  if (found == files_.end() && !has_room_for(uid, count_of(opening.path))) {
+    return unopened_of(mapping, "too many files are known");
+  }
   opening.is_opening = true;
   if (!opener_.submit(uid, std::move(place))) {
     return unopened_of(mapping, "too many files wait to be opened");
@@ -64,10 +68,8 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
   Entry& entry = is_new ? files_[mapping.file] : found->second;
   entry.file = shared;
   entry.opened_at = now;
-  if (is_new) {
-    entry.uid = uid;
-    count_file(uid, 1);
-  }
+  if (is_new) entry.uid = uid;
+  count(entry, count_of(shared->path));
   return shared;
 }
 
@@ -80,27 +82,32 @@ std::vector<std::shared_ptr<const MappedFile>> MappedFiles::take_opened() {
       closer_.close(std::move(file.fd));
       continue;
     }
-    if (file.fd.valid()) charge_descriptor(file);
+    if (file.fd.valid()) charge_descriptor(file, known->second);
+    count(known->second, count_of(file.path));
     known->second.file = std::make_shared<const MappedFile>(std::move(file));
     files.push_back(known->second.file);
   }
   return files;
 }
 
-bool MappedFiles::has_room_for_file(std::uint32_t uid) const {
-  if (files_.size() >= kMaxFiles) return false;
+bool MappedFiles::has_room_for(std::uint32_t uid, std::size_t files) const {
+  if (counted_ + files > kMaxFiles) return false;
   if (uid == 0) return true;
   const auto of_user = files_of_user_.find(uid);
-  return files_of_users_ < kMaxFilesOfUsers &&
-         (of_user == files_of_user_.end() || of_user->second < kMaxFilesOfUser);
+  const std::size_t own = of_user == files_of_user_.end() ? 0 : of_user->second;
+  return files_of_users_ + files <= kMaxFilesOfUsers && own + files <= kMaxFilesOfUser;
 }
 
-void MappedFiles::count_file(std::uint32_t uid, std::ptrdiff_t change) {
-  if (uid == 0) return;
-  files_of_users_ += static_cast<std::size_t>(change);
-  const auto of_user = files_of_user_.try_emplace(uid).first;
-  of_user->second += static_cast<std::size_t>(change);
-  if (of_user->second == 0) files_of_user_.erase(of_user);
+void MappedFiles::count(Entry& entry, std::size_t files) {
+  const auto add = [&](std::size_t& sum) { sum = sum - entry.counted + files; };
+  add(counted_);
+  if (entry.uid != 0) {
+    add(files_of_users_);
+    const auto of_user = files_of_user_.try_emplace(entry.uid).first;
+    add(of_user->second);
+    if (of_user->second == 0) files_of_user_.erase(of_user);
+  }
+  entry.counted = files;
 }
 
 void MappedFiles::add_process(const ProcessKey& process, std::uint32_t uid) {
@@ -140,24 +147,29 @@ void MappedFiles::count_open(std::uint32_t tgid, std::uint32_t uid) {
 
 // Closes the file where the descriptors are used up. Root's files have no limit of their own: other
 // users cannot raise their number.
-void MappedFiles::charge_descriptor(MappedFile& file) {
-  const auto owner = held_by_owner_.find(file.owner);
+void MappedFiles::charge_descriptor(MappedFile& file, Entry& entry) {
+  const std::uint32_t payer = owners_.owner_of(file.owner);
+  const auto owner = held_by_owner_.find(payer);
   const std::size_t of_owner = owner == held_by_owner_.end() ? 0 : owner->second;
   if (held_ >= descriptor_limit_ / kShareOfAll ||
-      (file.owner != 0 && of_owner >= descriptor_limit_ / kShareOfOwner)) {
+      (payer != 0 && (held_of_users_ >= descriptor_limit_ / kShareOfUsers ||
+                      of_owner >= descriptor_limit_ / kShareOfOwner))) {
     closer_.close(std::move(file.fd));
     file.error = "too many files are held";
     file.may_open_later = true;
     return;
   }
+  entry.charged = payer;
   ++held_;
-  ++held_by_owner_[file.owner];
+  if (payer != 0) ++held_of_users_;
+  ++held_by_owner_[payer];
 }
 
-void MappedFiles::refund_descriptor(const MappedFile& file) {
-  if (!file.fd.valid()) return;
+void MappedFiles::refund_descriptor(const Entry& entry) {
+  if (!entry.file->fd.valid()) return;
   --held_;
-  const auto owner = held_by_owner_.find(file.owner);
+  if (entry.charged != 0) --held_of_users_;
+  const auto owner = held_by_owner_.find(entry.charged);
   if (--owner->second == 0) held_by_owner_.erase(owner);
 }
 
@@ -167,8 +179,8 @@ void MappedFiles::release_unused() {
     const std::shared_ptr<const MappedFile>& file = current->second.file;
     if (file.use_count() != 1 || file->is_opening) continue;
     if (file->fd.valid() && !closer_.has_room()) continue;
-    refund_descriptor(*file);
-    count_file(current->second.uid, -1);
+    refund_descriptor(current->second);
+    count(current->second, 0);
     // Moved, so that the last reference is not the table's.
     std::shared_ptr<const MappedFile> unused = std::move(current->second.file);
     files_.erase(current);

@@ -40,13 +40,16 @@ class MappedFiles {
   static constexpr std::size_t kMaxNewOfUser = kMaxNew / 8;
   static constexpr std::size_t kMaxNewOfProcess = 512;
 
-  // Files of the processes of one user other than root, and of all such users together.
+  // Files of all processes, of those of users other than root together, and of those of one such
+  // user. A file with a long path counts as several: as one more for each kPathBytes.
+  static constexpr std::size_t kPathBytes = 512;
   static constexpr std::size_t kMaxFiles = 65'536;
   static constexpr std::size_t kMaxFilesOfUsers = kMaxFiles / 2;
   static constexpr std::size_t kMaxFilesOfUser = kMaxFiles / 8;
 
-  // Half of the descriptors are used at most, and a sixteenth for the files of one owner other than
-  // root. `open` is open_mapped_file(), or what takes its place in tests.
+  // Half of the descriptors are used at most: a quarter for the files of users other than root, and
+  // a sixteenth for those of one of them. `open` is open_mapped_file(), or what takes its place in
+  // tests.
   explicit MappedFiles(std::size_t descriptor_limit = soft_descriptor_limit(),
                        FileOpener::Open open = &open_mapped_file);
 
@@ -90,6 +93,8 @@ class MappedFiles {
     std::shared_ptr<const MappedFile> file;
     Clock::time_point opened_at;  // when the open was submitted
     std::uint32_t uid = 0;        // of the process that mapped it first
+    std::uint32_t charged = 0;    // whose the file is: for its descriptor
+    std::size_t counted = 0;      // as how many files it counts
   };
   // The opens since `began`.
   struct Second {
@@ -100,10 +105,10 @@ class MappedFiles {
     std::map<std::uint32_t, std::size_t> by_user{};  // not of root
   };
   static std::size_t soft_descriptor_limit();
-  [[nodiscard]] bool has_room_for_file(std::uint32_t uid) const;
-  void charge_descriptor(MappedFile& file);
-  void refund_descriptor(const MappedFile& file);
-  void count_file(std::uint32_t uid, std::ptrdiff_t change);
+  [[nodiscard]] bool has_room_for(std::uint32_t uid, std::size_t files) const;
+  void charge_descriptor(MappedFile& file, Entry& entry);
+  void refund_descriptor(const Entry& entry);
+  void count(Entry& entry, std::size_t files);
   [[nodiscard]] bool may_open(std::uint32_t tgid, std::uint32_t uid, Clock::time_point now);
   void count_open(std::uint32_t tgid, std::uint32_t uid);
 
@@ -113,10 +118,12 @@ class MappedFiles {
   ProcessUsers users_;
   std::size_t descriptor_limit_;
   std::size_t held_ = 0;  // descriptors
+  std::size_t held_of_users_ = 0;
   std::uint64_t submitted_ = 0;
   std::uint64_t ended_ = 0;
   Second second_;
   std::map<std::uint32_t, std::size_t> held_by_owner_;
+  std::size_t counted_ = 0;                             // files
   std::map<std::uint32_t, std::size_t> files_of_user_;  // not of root
   std::size_t files_of_users_ = 0;
   std::map<FileKey, Entry> files_;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -212,6 +213,23 @@ TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
   }
 }
 
+TEST_F(MappedFilesTest, HoldsAQuarterOfTheDescriptorsForUsers) {
+  MappedFiles files(32);
+  const auto held = [&](uid_t owner) {
+    EXPECT_EQ(::chown(path_.c_str(), owner, owner), 0);
+    ++view_.file.generation;
+    return opened_by(files, view_);
+  };
+  std::vector<std::shared_ptr<const MappedFile>> all;
+  for (uid_t user = 54'321; user < 54'331; ++user) all.push_back(held(user));
+  EXPECT_EQ(std::ranges::count_if(all, [](const auto& file) { return file->fd.valid(); }), 8);
+  EXPECT_EQ(all.back()->error, "too many files are held");
+  EXPECT_TRUE(held(0)->fd.valid());
+  all.clear();
+  files.release_unused();
+  EXPECT_TRUE(held(54'321)->fd.valid());
+}
+
 TEST_F(MappedFilesTest, KeepsABoundedNumberOfFiles) {
   view_.process.tgid = 4'000'000;
   auto now = MappedFiles::Clock::now();
@@ -222,6 +240,27 @@ TEST_F(MappedFilesTest, KeepsABoundedNumberOfFiles) {
   const auto refused = opened_by(files_, view_, now);
   EXPECT_EQ(refused->error, "too many files are known");
   EXPECT_EQ(files_.size(), 65'536u);
+}
+
+TEST_F(MappedFilesTest, AFileWithALongPathCountsAsSeveral) {
+  view_.process.tgid = 4'000'000;
+  std::string names;
+  for (int i = 0; i < 8; ++i) names += std::string(255, 'a') + '\0';
+  view_.names = names;
+  constexpr std::size_t kCount = 1 + 8 * 256 / MappedFiles::kPathBytes;
+  const std::size_t most = MappedFiles::kMaxFiles / kCount;
+  auto now = MappedFiles::Clock::now();
+  for (view_.file.generation = 1; view_.file.generation <= most; ++view_.file.generation) {
+    if (view_.file.generation % 500 == 0) now += std::chrono::seconds(1);
+    EXPECT_EQ(opened_by(files_, view_, now)->path.size(), 8U * 256);
+  }
+  const auto refused = opened_by(files_, view_, now);
+  EXPECT_EQ(refused->error, "too many files are known");
+  EXPECT_EQ(refused->path, "?");
+  EXPECT_LT(refused->path.capacity(), 100U);
+  files_.release_unused();
+  EXPECT_EQ(files_.size(), 0U);
+  EXPECT_EQ(opened_by(files_, view_, now)->path.size(), 8U * 256);
 }
 
 TEST_F(MappedFilesTest, AFileWhoseOpenHangsDelaysNoOther) {
