@@ -62,7 +62,8 @@ ProcessMapping mapping_of(const MappingView& view, std::shared_ptr<const MappedF
 
 std::size_t units_of(const ProcessMapping& mapping) {
   constexpr std::size_t kUnitBytes = 100;
-  return 1 + (mapping.own_path ? mapping.own_path->size() / kUnitBytes : 0);
+  return ProcessTable::kUnitsOfMapping +
+         (mapping.own_path ? mapping.own_path->size() / kUnitBytes : 0);
 }
 
 bool opened(const ProcessMapping& mapping) { return mapping.file && mapping.file->fd.valid(); }

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -65,7 +66,8 @@ struct ProcessImage {
   bool identified = false;  // its process record has arrived
   bool kernel_thread = false;
   FileKey executable;
-  boost::unordered_flat_map<std::uint64_t, ProcessMapping> mappings;  // by id
+  // By id. Most images have less than ten: the first two of a hash table would take 3 KiB.
+  std::map<std::uint64_t, ProcessMapping> mappings;
 };
 
 // The images that the table has forgotten. To destroy thousands of them, and to return their memory
@@ -98,8 +100,10 @@ class ProcessTable {
   static constexpr std::size_t kMaxUnits = std::size_t{1} << 20;
   static constexpr std::size_t kMaxUnitsOfUsers = kMaxUnits / 2;
   static constexpr std::size_t kMaxUnitsOfUser = kMaxUnits / 8;
-  // A mapping takes one, and more with a path of its own. An image without any takes so many.
-  static constexpr std::size_t kUnitsOfImage = 20;
+  // What an image without mappings takes, and each of its mappings, which takes more with a path of
+  // its own.
+  static constexpr std::size_t kUnitsOfImage = 8;
+  static constexpr std::size_t kUnitsOfMapping = 2;
 
   void add(const MappingView& mapping, std::shared_ptr<const MappedFile> file);
   void add(const ProcessView& process);

@@ -27,6 +27,7 @@ namespace {
 constexpr std::uint32_t kAlice = 4001;
 constexpr std::uint32_t kBob = 4002;
 constexpr std::size_t kImagesOfUser = ProcessTable::kMaxUnitsOfUser / ProcessTable::kUnitsOfImage;
+constexpr std::size_t kUnits = ProcessTable::kUnitsOfMapping;
 constexpr std::uint32_t kNoPid = 0x7fffffff;  // above what the kernel gives out
 
 // The `number`th image of a program of a process that is gone.
@@ -69,12 +70,12 @@ class ProcessTableTest : public testing::Test {
 
   // Full images and, at last, one that fills up what the user may have; gives the next free number.
   std::uint32_t fill(std::uint32_t uid, std::uint32_t number) {
-    constexpr std::size_t kFull = ProcessTable::kUnitsOfImage + ProcessTable::kMaxMappings;
+    constexpr std::size_t kFull = ProcessTable::kUnitsOfImage + kUnits * ProcessTable::kMaxMappings;
     std::size_t left = ProcessTable::kMaxUnitsOfUser;
     for (; left > 0; ++number) {
       identify(image_of(number), uid);
       const std::size_t units = std::min(left, kFull);
-      map(image_of(number), units - ProcessTable::kUnitsOfImage);
+      map(image_of(number), (units - ProcessTable::kUnitsOfImage) / kUnits);
       left -= units;
     }
     return number;
@@ -180,7 +181,7 @@ TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
   EXPECT_NE(table_.find(own), nullptr);
   EXPECT_NE(table_.find(image_of(1)), nullptr);
   EXPECT_EQ(table_.find(image_of(2)), nullptr);
-  EXPECT_EQ(table_.units(), 2 * (ProcessTable::kUnitsOfImage + 2));
+  EXPECT_EQ(table_.units(), 2 * (ProcessTable::kUnitsOfImage + 2 * kUnits));
 }
 
 // A process that executes programs all the time stays, and leaves an image with each.
@@ -292,9 +293,9 @@ TEST_F(ProcessTableTest, APathOfItsOwnIsPaidFor) {
   const std::string names = std::string(250, 'a') + '\0' + std::string(249, 'b') + '\0';
   view.names = names;
   table_.add(view, nullptr);
-  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + 1);
+  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + kUnits);
   table_.add(view, file);
-  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + 1 + 5);
+  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + kUnits + 5);
   forget_all();
   EXPECT_EQ(table_.units(), 0U);
 }
@@ -337,7 +338,7 @@ TEST_F(ProcessTableTest, CountsTheMappingsOfASharedImageOnce) {
   const std::shared_ptr<const ProcessImage> shared = table_.share(image_of(1));
   map(image_of(1), 1);
   identify(image_of(1), kBob);
-  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + 3);
+  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + 3 * kUnits);
   forget_all();
   EXPECT_EQ(table_.units(), 0U);
   EXPECT_EQ(shared->mappings.size(), 2U) << "it outlives the table's";
