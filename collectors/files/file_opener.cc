@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <list>
 #include <map>
@@ -15,10 +14,32 @@
 #include <thread>
 #include <utility>
 
+#include <semaphore.h>
+
 #include "collectors/host/thread_priority.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
+namespace {
+
+// To wake a thread. The signal of a condition variable may wait until a thread has run that was
+// woken before, which takes long on a busy host: this never waits.
+class Wakeups {
+ public:
+  Wakeups() { ::sem_init(&semaphore_, 0, 0); }
+  Wakeups(const Wakeups&) = delete;
+  Wakeups& operator=(const Wakeups&) = delete;
+  ~Wakeups() { ::sem_destroy(&semaphore_); }
+
+  void wake_one() { ::sem_post(&semaphore_); }
+  // Returns at once for each wake_one() that no thread has used. It may return without one.
+  void wait() { ::sem_wait(&semaphore_); }
+
+ private:
+  sem_t semaphore_{};
+};
+
+}  // namespace
 
 class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
  public:
@@ -26,13 +47,15 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
       : open_(std::move(open)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   bool submit(std::uint32_t uid, MappingPlace place) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (!has_room_for(uid)) return false;
     queues_[uid].push_back(std::move(place));
     ++queued_;
     if (uid != kRoot) ++queued_of_users_;
     start_thread_if_needed();
-    changed_.notify_one();
+    const bool is_one_idle = idle_ != 0;
+    lock.unlock();
+    if (is_one_idle) wakeups_.wake_one();
     return true;
   }
 
@@ -49,7 +72,7 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
   void end() {
     const std::lock_guard lock(mutex_);
     has_ended_ = true;
-    changed_.notify_all();
+    for (std::size_t i = 0; i < idle_; ++i) wakeups_.wake_one();
   }
 
  private:
@@ -98,7 +121,9 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
       if (!next && has_ended_) return;
       if (!next) {
         ++idle_;
-        changed_.wait(lock);
+        lock.unlock();
+        wakeups_.wait();
+        lock.lock();
         --idle_;
         continue;
       }
@@ -109,8 +134,10 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
       calls_.erase(call);
       if (has_ended_) return;
       opened_.push_back(std::move(file));
+      lock.unlock();  // first: the io thread needs it at once
       const std::uint64_t one = 1;
       (void)!::write(wake_.get(), &one, sizeof one);
+      lock.lock();
     }
   }
 
@@ -141,7 +168,7 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
   Open open_;
   UniqueFd wake_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  Wakeups wakeups_;
   std::map<std::uint32_t, std::deque<MappingPlace>> queues_;  // by uid; none is empty
   std::size_t queued_ = 0;
   std::size_t queued_of_users_ = 0;
