@@ -24,8 +24,10 @@ std::uint64_t max_window_bytes() {
   return std::max(kLeast, kOfCpu * std::thread::hardware_concurrency());
 }
 
-// Windows that wait while another one is written.
-constexpr std::size_t kMaxWaiting = 2;
+// Windows that wait while another one is written: two of any size, and more short ones.
+constexpr std::size_t kWaitAlways = 2;
+constexpr std::size_t kMaxWaiting = 12;
+constexpr std::uint64_t kMaxWaitingBytes = std::uint64_t{8} << 20;
 
 // The last samples of a window arrive with the next drain, deferred stacks when their unwind table
 // is ready.
@@ -244,9 +246,16 @@ boost::asio::awaitable<void> Continuous::close_last() {
   parts_.sampling_changed();
 }
 
+bool Continuous::has_room_for(const EndedWindow& window) const {
+  if (waiting_.size() < kWaitAlways) return true;
+  std::uint64_t bytes = window.snapshot.bytes;
+  for (const EndedWindow& other : waiting_) bytes += other.snapshot.bytes;
+  return waiting_.size() < kMaxWaiting && bytes <= kMaxWaitingBytes;
+}
+
 // A window that is lost is destroyed here, so that the memory stays bounded while the worker hangs.
 void Continuous::enqueue(EndedWindow window) {
-  if (waiting_.size() >= kMaxWaiting) {
+  if (!has_room_for(window)) {
     lose(WindowFailure::kWriterBusy, window.snapshot.samples,
          "too many windows wait to be written");
     return;

@@ -119,6 +119,7 @@ class Continuous {
   void begin();
   void start_hours();
   void open(SessionSlot slot, const EventSpec& event);
+  [[nodiscard]] bool has_room_for(const EndedWindow& window) const;
   void enqueue(EndedWindow window);
   void adopt(WindowInfo written);
   void adopt(Result<HourInfo> made, Wall::time_point hour);
