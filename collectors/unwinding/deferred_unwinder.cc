@@ -48,17 +48,35 @@ DeferredUnwinder::Stack DeferredUnwinder::copy_of(const DeferredSampleView& defe
   return stack;
 }
 
-void DeferredUnwinder::add(const DeferredSampleView& deferred, Clock::time_point now) {
+std::size_t DeferredUnwinder::Stack::bytes() const {
+  return std::max(window.size() * sizeof(std::uint64_t), kMinBytes);
+}
+
+void DeferredUnwinder::add(const DeferredSampleView& deferred, std::uint32_t user,
+                           Clock::time_point now) {
   Stack stack = copy_of(deferred);
   stack.deadline = now + kMaxWait;
-  const std::size_t bytes = stack.window.size() * sizeof(std::uint64_t);
+  stack.user = user;
+  const std::size_t bytes = stack.bytes();
   const Progress progress = walk(stack);
-  if (progress == Progress::kEnded || stacks_.size() >= kMaxStacks || bytes_ + bytes > kMaxBytes) {
+  if (progress == Progress::kEnded || !has_room(user, bytes)) {
     finish(stack, progress);
     return;
   }
   bytes_ += bytes;
+  if (user != 0) {
+    bytes_of_users_ += bytes;
+    bytes_of_user_[user] += bytes;
+  }
   stacks_.push_back(std::move(stack));
+}
+
+bool DeferredUnwinder::has_room(std::uint32_t user, std::size_t bytes) const {
+  if (bytes_ + bytes > kMaxBytes) return false;
+  if (user == 0 || bytes_of_users_ + bytes <= kFreeBytesOfUsers) return true;
+  if (bytes_of_users_ + bytes > kMaxBytesOfUsers) return false;
+  const auto own = bytes_of_user_.find(user);
+  return own == bytes_of_user_.end() || own->second + bytes <= kMaxBytesOfUser;
 }
 
 // Stacks that still wait go to the end, so that the next call begins with those that this one did
@@ -90,7 +108,14 @@ void DeferredUnwinder::flush(std::uint32_t sessions) {
 
 DeferredUnwinder::Stacks::iterator DeferredUnwinder::remove(Stacks::iterator stack,
                                                             Progress progress) {
-  bytes_ -= stack->window.size() * sizeof(std::uint64_t);
+  const std::size_t bytes = stack->bytes();
+  bytes_ -= bytes;
+  if (stack->user != 0) {
+    bytes_of_users_ -= bytes;
+    const auto own = bytes_of_user_.find(stack->user);
+    own->second -= bytes;
+    if (own->second == 0) bytes_of_user_.erase(own);
+  }
   finish(*stack, progress);
   return stacks_.erase(stack);
 }

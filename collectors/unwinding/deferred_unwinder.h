@@ -2,7 +2,9 @@
 // further in user space, and is then delivered like any other sample.
 //
 // A stack can wait for several files in turn, for kMaxWait in total. After that, and if too many
-// stacks are waiting, it is delivered as it is, with PROFD_END_TABLE_LATE. Owned by the io thread.
+// stacks are waiting, it is delivered as it is, with PROFD_END_TABLE_LATE. Stacks of users other
+// than root take half of the room, and those of one of them an eighth, or more while users have
+// less than a quarter. Owned by the io thread.
 
 #pragma once
 
@@ -10,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <vector>
 
 #include "collectors/bpf/sample.h"
@@ -23,8 +26,12 @@ namespace profd {
 class DeferredUnwinder {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t kMaxStacks = 4096;
   static constexpr std::size_t kMaxBytes = std::size_t{32} << 20;
+  static constexpr std::size_t kMaxBytesOfUsers = kMaxBytes / 2;
+  static constexpr std::size_t kFreeBytesOfUsers = kMaxBytes / 4;
+  static constexpr std::size_t kMaxBytesOfUser = kMaxBytes / 8;
+  // A stack counts as its window, and as so much at least.
+  static constexpr std::size_t kMinBytes = 8192;
   static constexpr std::chrono::seconds kMaxWait{2};
 
   // Requests the table of a mapping's file: later `tables` has it, or it is refused.
@@ -34,8 +41,8 @@ class DeferredUnwinder {
   DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings, Request request,
                    SampleSink& next);
 
-  // Delivers the sample, now or later.
-  void add(const DeferredSampleView& deferred, Clock::time_point now);
+  // Delivers the sample, now or later. `user` is the one whose process it is (uid_owners.h).
+  void add(const DeferredSampleView& deferred, std::uint32_t user, Clock::time_point now);
 
   // Continues the stacks whose table is there or refused, and delivers those that waited too long:
   // until `end`, and kMaxWalks at most. True: the next call goes on with the others.
@@ -59,6 +66,9 @@ class DeferredUnwinder {
     UnwindFrame frame;
     FileKey awaited;
     Clock::time_point deadline;
+    std::uint32_t user = 0;
+
+    [[nodiscard]] std::size_t bytes() const;
   };
   using Stacks = std::list<Stack>;
   enum class Progress { kWaits, kEnded };
@@ -67,6 +77,7 @@ class DeferredUnwinder {
   Progress walk(Stack& stack);
   profd_user_end step(Stack& stack, const CodeMapping& mapping) const;
   bool push_frame(Stack& stack) const;
+  [[nodiscard]] bool has_room(std::uint32_t user, std::size_t bytes) const;
   Stacks::iterator remove(Stacks::iterator stack, Progress progress);
   void finish(Stack& stack, Progress progress);
 
@@ -75,7 +86,9 @@ class DeferredUnwinder {
   Request request_;
   SampleSink& next_;
   Stacks stacks_;          // in the order in which poll() reaches them
-  std::size_t bytes_ = 0;  // of the windows
+  std::size_t bytes_ = 0;  // of all stacks
+  std::size_t bytes_of_users_ = 0;
+  std::map<std::uint32_t, std::size_t> bytes_of_user_;  // not of root
   std::uint64_t done_ = 0;
   std::uint64_t abandoned_ = 0;
 };

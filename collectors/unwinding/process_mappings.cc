@@ -20,24 +20,41 @@ JitCodeLocation jit_code_location(const ProcessKey& process, std::uint64_t addre
           .offset = address - (area << PROFD_JIT_AREA_SHIFT)};
 }
 
-void ProcessMappings::add(const CodeMapping& mapping) {
-  Process& process = touch(mapping.process);
+void ProcessMappings::add(const CodeMapping& mapping, std::uint32_t user) {
+  Process& process = touch(mapping.process, user);
   if (!remove_overlapped(process, mapping)) return;
   if (process.mappings.size() >= kMaxMappingsOfProcess) return;
   CodeMapping& kept = process.mappings.emplace(mapping.start, mapping).first->second;
   if (kept.kind == PROFD_MAPPING_VDSO) kept.file = vdso_key();
   ++size_;
-  while (size_ > kMaxMappings && processes_.size() > 1) forget(processes_.find(recency_.back()));
+  ++users_.at(process.user).mappings;
+  if (size_ > kMaxMappings) forget_one();
 }
 
-ProcessMappings::Process& ProcessMappings::touch(const ProcessKey& key) {
+// The user stays the one of the first mapping.
+ProcessMappings::Process& ProcessMappings::touch(const ProcessKey& key, std::uint32_t user) {
   const auto [place, added] = processes_.try_emplace(key);
+  Process& process = place->second;
+  if (added) process.user = user;
+  std::list<ProcessKey>& recency = users_[process.user].recency;
   if (added) {
-    place->second.recency = recency_.insert(recency_.begin(), key);
+    process.recency = recency.insert(recency.begin(), key);
   } else {
-    recency_.splice(recency_.begin(), recency_, place->second.recency);
+    recency.splice(recency.begin(), recency, process.recency);
   }
-  return place->second;
+  return process;
+}
+
+void ProcessMappings::forget_one() {
+  constexpr std::uint32_t kRoot = 0;
+  const auto root = users_.find(kRoot);
+  const std::size_t of_root = root == users_.end() ? 0 : root->second.mappings;
+  const auto of_user = [](const auto& entry) {
+    return entry.first == kRoot ? 0 : entry.second.mappings;
+  };
+  const auto most =
+      size_ - of_root > kMaxMappings / 2 ? std::ranges::max_element(users_, {}, of_user) : root;
+  forget(processes_.find(most->second.recency.back()));
 }
 
 // False if a newer mapping overlaps: the rings are not drained in the order of time.
@@ -49,14 +66,19 @@ bool ProcessMappings::remove_overlapped(Process& process, const CodeMapping& map
   for (; last != mappings.end() && last->second.start < mapping.end; ++last) {
     if (last->second.time_ns > mapping.time_ns) return false;
   }
-  size_ -= static_cast<std::size_t>(std::distance(first, last));
+  const auto overlapped = static_cast<std::size_t>(std::distance(first, last));
+  size_ -= overlapped;
+  users_.at(process.user).mappings -= overlapped;
   mappings.erase(first, last);
   return true;
 }
 
 ProcessMappings::Processes::iterator ProcessMappings::forget(Processes::iterator process) {
+  const auto user = users_.find(process->second.user);
   size_ -= process->second.mappings.size();
-  recency_.erase(process->second.recency);
+  user->second.mappings -= process->second.mappings.size();
+  user->second.recency.erase(process->second.recency);
+  if (user->second.recency.empty()) users_.erase(user);
   return processes_.erase(process);
 }
 

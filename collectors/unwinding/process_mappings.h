@@ -1,8 +1,10 @@
 // The executable mappings of processes, from their mapping records, for deferred stacks, whose
 // process may have exited.
 //
-// Limited: the process without a new mapping for the longest time is forgotten first. Those of a
-// process that has ended are forgotten a minute later, since stacks of it may wait for a table.
+// Limited: where there are too many, the user with the most loses those of the process that has had
+// no new mapping for the longest time; root does where users other than root have less than half.
+// Those of a process that has ended are forgotten a minute later, since stacks of it may wait for a
+// table.
 // Owned by the io thread.
 
 #pragma once
@@ -37,8 +39,8 @@ class ProcessMappings {
   explicit ProcessMappings(ProcessUsers::IsGone is_gone = profd::is_gone)
       : is_gone_(std::move(is_gone)) {}
 
-  // Replaces older mappings that overlap it.
-  void add(const CodeMapping& mapping);
+  // Replaces older mappings that overlap it. `user` is the one whose process it is (uid_owners.h).
+  void add(const CodeMapping& mapping, std::uint32_t user);
 
   // The file of the vDSO is vdso_key(). Valid until the next add() or tick().
   [[nodiscard]] const CodeMapping* find(const ProcessKey& process, std::uint64_t address) const;
@@ -54,16 +56,22 @@ class ProcessMappings {
   struct Process {
     std::map<std::uint64_t, CodeMapping> mappings;  // by start
     std::list<ProcessKey>::iterator recency;
+    std::uint32_t user = 0;
     std::uint64_t ended_ns = 0;  // when it was first seen to have ended; 0: it has not
   };
   using Processes = std::map<ProcessKey, Process>;
-  Process& touch(const ProcessKey& key);
+  struct User {
+    std::list<ProcessKey> recency;  // the most recent first
+    std::size_t mappings = 0;
+  };
+  Process& touch(const ProcessKey& key, std::uint32_t user);
   bool remove_overlapped(Process& process, const CodeMapping& mapping);
+  void forget_one();
   Processes::iterator forget(Processes::iterator process);
 
   ProcessUsers::IsGone is_gone_;
   Processes processes_;
-  std::list<ProcessKey> recency_;  // the most recent first
+  std::map<std::uint32_t, User> users_;
   std::size_t size_ = 0;
   ProcessKey scanned_{};  // the last one that tick() scanned
   std::uint64_t next_tick_ns_ = 0;

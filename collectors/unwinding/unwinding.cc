@@ -141,7 +141,7 @@ void Unwinding::on_record(const Record& record) noexcept {
 
 void Unwinding::on(const SampleView& sample) noexcept { next_.on_sample(sample); }
 void Unwinding::on(const DeferredSampleView& sample) noexcept {
-  deferred_.add(sample, Clock::now());
+  deferred_.add(sample, files_.user_of(sample.sample.process), Clock::now());
 }
 void Unwinding::on(const ProcessView& process) noexcept {
   files_.add_process(process.process, process.uid);
@@ -150,7 +150,7 @@ void Unwinding::on(const ProcessView& process) noexcept {
 void Unwinding::on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
 void Unwinding::on(const MappingView& mapping) noexcept {
   auto file = files_.find_or_open(mapping);
-  mappings_.add(mapping);
+  mappings_.add(mapping, files_.user_of(mapping.process));
   if (file && !file->fd.valid()) keep_until_open(mapping, *file);
   apply(mapping, std::move(file));
 }

@@ -18,6 +18,8 @@ constexpr std::uint64_t kProgram = 0x400000;  // where the two files are mapped
 constexpr std::uint64_t kLibrary = 0x500000;
 constexpr ProcessKey kProcess{.tgid = 42, .exec_id = 1, .start_ns = 7};
 
+constexpr std::size_t kMaxStacks = DeferredUnwinder::kMaxBytes / DeferredUnwinder::kMinBytes;
+
 FileKey key(std::uint64_t inode) { return {.inode = inode, .size_bytes = 0x10000}; }
 
 struct Delivered {
@@ -48,10 +50,10 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
     mapping.start = start;
     mapping.end = start + 0x10000;
     mapping.file = file;
-    mappings_.add(mapping);
+    mappings_.add(mapping, 0);
   }
 
-  void add_sample(std::uint32_t sessions = 1) {
+  void add_sample(std::uint32_t sessions = 1, std::uint32_t user = 0) {
     lists_ = {0xffffffff81000000, frame_word(registers_.ip, PROFD_FRAME_INTERRUPTED), 2};
     const std::span<const std::uint64_t> all = lists_;
     SampleView sample{};
@@ -62,7 +64,7 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
     sample.kernel_frames = all.first(1);
     sample.user_frames = all.subspan(1, 1);
     sample.mapping_ids = all.last(1);
-    unwinder_.add({.sample = sample, .registers = &registers_, .window = words_}, now_);
+    unwinder_.add({.sample = sample, .registers = &registers_, .window = words_}, user, now_);
     lists_.assign(3, 0);  // borrowed for the call
   }
 
@@ -205,18 +207,36 @@ TEST_F(DeferredUnwinderTest, AFlushDeliversOnlyTheStacksOfTheSession) {
 
 TEST_F(DeferredUnwinderTest, StacksBeyondTheLimitAreDeliveredAtOnce) {
   constexpr std::size_t kMore = 10;
-  for (std::size_t i = 0; i < DeferredUnwinder::kMaxStacks + kMore; ++i) add_sample();
-  EXPECT_EQ(unwinder_.waiting(), DeferredUnwinder::kMaxStacks);
+  for (std::size_t i = 0; i < kMaxStacks + kMore; ++i) add_sample();
+  EXPECT_EQ(unwinder_.waiting(), kMaxStacks);
   EXPECT_EQ(delivered_.size(), kMore);
   EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);
   unwinder_.flush(1);
-  EXPECT_EQ(delivered_.size(), DeferredUnwinder::kMaxStacks + kMore);
+  EXPECT_EQ(delivered_.size(), kMaxStacks + kMore);
 }
 
 TEST_F(DeferredUnwinderTest, TheBytesOfWaitingStacksAreLimited) {
   words_.resize(PROFD_DEFERRED_WINDOW_BYTES / 8);
   for (std::size_t i = 0; i < 3000; ++i) add_sample();
   EXPECT_EQ(unwinder_.waiting(), DeferredUnwinder::kMaxBytes / PROFD_DEFERRED_WINDOW_BYTES);
+}
+
+TEST_F(DeferredUnwinderTest, StacksOfUsersLeaveRoomForRoots) {
+  constexpr std::uint32_t kFirst = 1000;
+  constexpr std::uint32_t kSecond = 1001;
+  const auto waiting_after = [this](std::uint32_t user) {
+    for (std::size_t i = 0; i < kMaxStacks; ++i) add_sample(1, user);
+    return unwinder_.waiting();
+  };
+  EXPECT_EQ(waiting_after(kFirst), kMaxStacks / 4) << "no other user has any";
+  EXPECT_EQ(waiting_after(kSecond), kMaxStacks / 4 + kMaxStacks / 8);
+  EXPECT_EQ(waiting_after(kFirst), kMaxStacks / 4 + kMaxStacks / 8);
+  EXPECT_EQ(waiting_after(kSecond + 1), kMaxStacks / 2);
+  EXPECT_EQ(waiting_after(kSecond + 2), kMaxStacks / 2);
+  EXPECT_EQ(waiting_after(0), kMaxStacks);
+  unwinder_.flush(1);
+  EXPECT_EQ(waiting_after(kSecond + 2), kMaxStacks / 4)
+      << "those that were delivered count no more";
 }
 
 TEST_F(DeferredUnwinderTest, ATurnEndsAfterSomeWalksAndTheNextOneGoesOn) {

@@ -23,6 +23,12 @@ CodeMapping mapping(std::uint32_t tgid, std::uint64_t start, std::uint64_t end, 
   return code;
 }
 
+constexpr std::uint32_t kSomeUser = 1000;
+
+void add_to(ProcessMappings& mappings, const CodeMapping& mapping, std::uint32_t user = kSomeUser) {
+  mappings.add(mapping, user);
+}
+
 std::uint64_t id_at(const ProcessMappings& mappings, std::uint32_t tgid, std::uint64_t address) {
   const CodeMapping* found = mappings.find({.tgid = tgid}, address);
   return found == nullptr ? 0 : found->id;
@@ -30,9 +36,9 @@ std::uint64_t id_at(const ProcessMappings& mappings, std::uint32_t tgid, std::ui
 
 TEST(ProcessMappingsTest, AnAddressIsFoundInTheMappingThatHoldsIt) {
   ProcessMappings mappings;
-  mappings.add(mapping(1, 100, 200, 11));
-  mappings.add(mapping(1, 200, 300, 12));
-  mappings.add(mapping(2, 100, 200, 21));
+  add_to(mappings, mapping(1, 100, 200, 11));
+  add_to(mappings, mapping(1, 200, 300, 12));
+  add_to(mappings, mapping(2, 100, 200, 21));
   EXPECT_EQ(id_at(mappings, 1, 99), 0U);
   EXPECT_EQ(id_at(mappings, 1, 100), 11U);
   EXPECT_EQ(id_at(mappings, 1, 199), 11U);
@@ -44,21 +50,21 @@ TEST(ProcessMappingsTest, AnAddressIsFoundInTheMappingThatHoldsIt) {
 
 TEST(ProcessMappingsTest, TheNewerOfTwoStands) {
   ProcessMappings mappings;
-  mappings.add(mapping(1, 100, 200, 1, 10));
-  mappings.add(mapping(1, 200, 300, 2, 10));
-  mappings.add(mapping(1, 150, 250, 3, 20));
+  add_to(mappings, mapping(1, 100, 200, 1, 10));
+  add_to(mappings, mapping(1, 200, 300, 2, 10));
+  add_to(mappings, mapping(1, 150, 250, 3, 20));
   EXPECT_EQ(id_at(mappings, 1, 120), 0U);
   EXPECT_EQ(id_at(mappings, 1, 160), 3U);
   EXPECT_EQ(mappings.size(), 1U);
   // Rings are not drained in the order of time.
-  mappings.add(mapping(1, 100, 200, 1, 10));
+  add_to(mappings, mapping(1, 100, 200, 1, 10));
   EXPECT_EQ(id_at(mappings, 1, 160), 3U);
   EXPECT_EQ(mappings.size(), 1U);
 }
 
 TEST(ProcessMappingsTest, ARepeatChangesNothing) {
   ProcessMappings mappings;
-  for (int i = 0; i < 3; ++i) mappings.add(mapping(1, 100, 200, 1, 10));
+  for (int i = 0; i < 3; ++i) add_to(mappings, mapping(1, 100, 200, 1, 10));
   EXPECT_EQ(mappings.size(), 1U);
 }
 
@@ -67,7 +73,7 @@ TEST(ProcessMappingsTest, TheVdsoStandsUnderAKeyOfItsOwn) {
   CodeMapping vdso = mapping(1, 100, 200, 1);
   vdso.kind = PROFD_MAPPING_VDSO;
   vdso.file = {};
-  mappings.add(vdso);
+  add_to(mappings, vdso);
   EXPECT_EQ(mappings.find({.tgid = 1}, 100)->file, vdso_key());
 }
 
@@ -76,13 +82,45 @@ TEST(ProcessMappingsTest, OneProcessIsBoundedAndSoAreAllTheOldestFirst) {
   const std::size_t limit = ProcessMappings::kMaxMappings;
   for (std::uint32_t tgid = 1; tgid <= 20; ++tgid) {
     for (std::uint64_t i = 1; i <= ProcessMappings::kMaxMappingsOfProcess + 10; ++i) {
-      mappings.add(mapping(tgid, i * 100, i * 100 + 50, i));
+      add_to(mappings, mapping(tgid, i * 100, i * 100 + 50, i));
       ASSERT_LE(mappings.size(), limit + 1);
     }
   }
   EXPECT_EQ(id_at(mappings, 1, 100), 0U);
   EXPECT_EQ(id_at(mappings, 20, 100), 1U);
   EXPECT_EQ(id_at(mappings, 20, (ProcessMappings::kMaxMappingsOfProcess + 1) * 100), 0U);
+}
+
+// `count` mappings of 100 bytes.
+void fill(ProcessMappings& mappings, std::uint32_t tgid, std::uint64_t count, std::uint32_t user) {
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    add_to(mappings, mapping(tgid, i * 100, i * 100 + 50, i), user);
+  }
+}
+
+TEST(ProcessMappingsTest, TheUserWithTheMostLosesThemFirst) {
+  constexpr std::uint64_t kMost = ProcessMappings::kMaxMappingsOfProcess;
+  ProcessMappings mappings;
+  fill(mappings, 1, 10, 0);
+  fill(mappings, 2, 10, kSomeUser + 1);
+  for (std::uint32_t tgid = 3; tgid <= 20; ++tgid) fill(mappings, tgid, kMost, kSomeUser);
+  EXPECT_LE(mappings.size(), ProcessMappings::kMaxMappings);
+  EXPECT_EQ(id_at(mappings, 1, 100), 1U);
+  EXPECT_EQ(id_at(mappings, 2, 100), 1U);
+  EXPECT_EQ(id_at(mappings, 3, 100), 0U);
+  EXPECT_EQ(id_at(mappings, 20, 100), 1U);
+}
+
+TEST(ProcessMappingsTest, UsersKeepHalf) {
+  constexpr std::uint64_t kMost = ProcessMappings::kMaxMappingsOfProcess;
+  ProcessMappings mappings;
+  fill(mappings, 1, kMost, kSomeUser);
+  fill(mappings, 2, kMost, kSomeUser + 1);
+  for (std::uint32_t tgid = 3; tgid <= 20; ++tgid) fill(mappings, tgid, kMost, 0);
+  EXPECT_EQ(id_at(mappings, 1, 100), 1U);
+  EXPECT_EQ(id_at(mappings, 2, 100), 1U);
+  EXPECT_EQ(id_at(mappings, 3, 100), 0U);
+  EXPECT_EQ(id_at(mappings, 20, 100), 1U);
 }
 
 class EndedProcessesTest : public testing::Test {
@@ -98,9 +136,9 @@ class EndedProcessesTest : public testing::Test {
 };
 
 TEST_F(EndedProcessesTest, AreForgottenAMinuteLater) {
-  mappings_.add(mapping(1, 100, 200, 1));
-  mappings_.add(mapping(2, 100, 200, 2));
-  mappings_.add(mapping(2, 200, 300, 3));
+  add_to(mappings_, mapping(1, 100, 200, 1));
+  add_to(mappings_, mapping(2, 100, 200, 2));
+  add_to(mappings_, mapping(2, 200, 300, 3));
   pass(600s);
   ended_.insert(2);
   pass(600s);
@@ -111,12 +149,12 @@ TEST_F(EndedProcessesTest, AreForgottenAMinuteLater) {
   EXPECT_EQ(id_at(mappings_, 2, 100), 0U);
   EXPECT_EQ(id_at(mappings_, 1, 100), 1U);
   EXPECT_EQ(mappings_.size(), 1U);
-  mappings_.add(mapping(2, 100, 200, 4));
+  add_to(mappings_, mapping(2, 100, 200, 4));
   EXPECT_EQ(id_at(mappings_, 2, 100), 4U);
 }
 
 TEST_F(EndedProcessesTest, StayWhereThePidIsUsedAgain) {
-  mappings_.add(mapping(1, 100, 200, 1));
+  add_to(mappings_, mapping(1, 100, 200, 1));
   ended_.insert(1);
   pass(1s);
   ended_.clear();
@@ -130,7 +168,7 @@ TEST_F(EndedProcessesTest, StayWhereThePidIsUsedAgain) {
 TEST_F(EndedProcessesTest, OnlySomeAreCheckedAtOnce) {
   const auto some = static_cast<std::uint32_t>(ProcessMappings::kProcessesOfTick);
   for (std::uint32_t tgid = 1; tgid <= some * 3; ++tgid) {
-    mappings_.add(mapping(tgid, 100, 200, 1));
+    add_to(mappings_, mapping(tgid, 100, 200, 1));
     ended_.insert(tgid);
   }
   for (int i = 0; i < 3; ++i) pass(1s);
