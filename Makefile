@@ -110,10 +110,14 @@ soak: tests
 	$(BUILD)/e2e_test --gtest_filter='*KillAtAnyMoment*' --gtest_repeat=10
 	SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/e2e_test --gtest_filter='SoakTest.*'
 
+# All of them, also after one that failed.
+attack: export PROFD_STALL_MS := 50
 attack: tests
-	PROFD_STALL_MS=50 FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:Hostile*-HostileTogether*'
-	PROFD_STALL_MS=50 ATTACK_SECONDS=120 $(BUILD)/xray_live_test --gtest_filter='HostileAppDescriptorsTest.*'
-	PROFD_STALL_MS=50 ATTACK_SECONDS=$(ATTACK_SECONDS) $(BUILD)/e2e_test --gtest_filter='HostileTogetherTest.*'
+	@failed=; \
+	FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:Hostile*-HostileTogether*' || failed=1; \
+	ATTACK_SECONDS=120 $(BUILD)/xray_live_test --gtest_filter='HostileAppDescriptorsTest.*' || failed=1; \
+	ATTACK_SECONDS=$(ATTACK_SECONDS) $(BUILD)/e2e_test --gtest_filter='HostileTogetherTest.*' || failed=1; \
+	[ -z "$$failed" ]
 
 bench: tests
 	@tests/bench/run $(BUILD)
