@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -26,8 +27,9 @@ namespace profd::e2e {
 
 class RootsPoll {
  public:
-  explicit RootsPoll(const std::filesystem::path& socket)
-      : answers_(static_cast<Answers*>(::mmap(nullptr, sizeof(Answers), PROT_READ | PROT_WRITE,
+  RootsPoll(const std::filesystem::path& socket, pid_t daemon)
+      : daemon_(daemon),
+        answers_(static_cast<Answers*>(::mmap(nullptr, sizeof(Answers), PROT_READ | PROT_WRITE,
                                               MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
     if (answers_ == MAP_FAILED) throw std::runtime_error("no shared memory");
     const pid_t test = ::getpid();
@@ -51,25 +53,38 @@ class RootsPoll {
   [[nodiscard]] std::chrono::milliseconds slowest() const {
     return std::chrono::milliseconds(answers_->slowest_ms);
   }
+  // Of the slowest answer: what the io thread of the daemon ran, and waited for a CPU.
+  [[nodiscard]] std::chrono::milliseconds ran() const {
+    return std::chrono::milliseconds(answers_->ran_ms);
+  }
+  [[nodiscard]] std::chrono::milliseconds waited() const {
+    return std::chrono::milliseconds(answers_->waited_ms);
+  }
 
  private:
   struct Answers {
     std::atomic<std::uint64_t> good = 0;
     std::atomic<std::uint64_t> failed = 0;
     std::atomic<std::int64_t> slowest_ms = 0;
+    std::atomic<std::int64_t> ran_ms = 0;
+    std::atomic<std::int64_t> waited_ms = 0;
   };
 
-  // For a CPU, so far. 0 where the kernel does not say.
-  static std::chrono::nanoseconds waited() {
-    std::ifstream file("/proc/self/schedstat");
-    std::int64_t ran = 0;
-    std::int64_t waited = 0;
-    file >> ran >> waited;
-    return std::chrono::nanoseconds(waited);
+  // What a process has run and has waited for a CPU. 0 where the kernel does not say.
+  struct Times {
+    std::int64_t ran_ns = 0;
+    std::int64_t waited_ns = 0;
+  };
+  static Times times_of(pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/schedstat");
+    Times times;
+    file >> times.ran_ns >> times.waited_ns;
+    return times;
   }
 
   void ask(const std::filesystem::path& socket) {
-    const auto waited_before = waited();
+    const Times before = times_of(::getpid());
+    const Times daemon_before = times_of(daemon_);
     const auto began = std::chrono::steady_clock::now();
     bool is_good = false;
     try {
@@ -78,12 +93,19 @@ class RootsPoll {
     }
     ++(is_good ? answers_->good : answers_->failed);
     const auto ended = std::chrono::steady_clock::now();
-    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
-        ended - began - (waited() - waited_before));
-    if (took.count() > answers_->slowest_ms) answers_->slowest_ms = took.count();
+    const Times daemon_after = times_of(daemon_);
+    constexpr std::int64_t kNsOfMs = 1'000'000;
+    const std::int64_t waited_ns = times_of(::getpid()).waited_ns - before.waited_ns;
+    const std::int64_t took_ms = ((ended - began).count() - waited_ns) / kNsOfMs;
+    if (took_ms > answers_->slowest_ms) {
+      answers_->slowest_ms = took_ms;
+      answers_->ran_ms = (daemon_after.ran_ns - daemon_before.ran_ns) / kNsOfMs;
+      answers_->waited_ms = (daemon_after.waited_ns - daemon_before.waited_ns) / kNsOfMs;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(250));
   }
 
+  pid_t daemon_;
   Answers* answers_;
   pid_t process_ = -1;
 };

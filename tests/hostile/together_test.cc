@@ -317,7 +317,7 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   run_roots_job();
   const std::uint64_t idle_kib = resting_memory_kib();
   const std::uint64_t idle_descriptors = usage().descriptors;
-  const RootsPoll root(socket("admin.sock"));
+  const RootsPoll root(socket("admin.sock"), daemon_->process().pid());
   start_attacks();
   std::uint64_t most_kib = 0;
   std::uint64_t most_descriptors = 0;
@@ -347,9 +347,12 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
     EXPECT_LE(most_kib, idle_kib + kMemoryAboveIdleKib);
   }
   std::printf(
-      "%d attacks and %d compilations; root's slowest answer %lld ms; memory %llu KiB idle, %llu "
-      "at most, %llu afterwards; descriptors %llu idle, %llu at most\n",
+      "%d attacks and %d compilations; root's slowest answer %lld ms, in which the io thread ran "
+      "%lld "
+      "ms and waited %lld ms for a CPU; memory %llu KiB idle, %llu at most, %llu afterwards; "
+      "descriptors %llu idle, %llu at most\n",
       rounds_.load(), compiled_.load(), static_cast<long long>(root.slowest().count()),
+      static_cast<long long>(root.ran().count()), static_cast<long long>(root.waited().count()),
       static_cast<unsigned long long>(idle_kib), static_cast<unsigned long long>(most_kib),
       static_cast<unsigned long long>(afterwards_kib),
       static_cast<unsigned long long>(idle_descriptors),
