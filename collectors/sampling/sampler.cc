@@ -96,6 +96,7 @@ class KernelSampler final : public Sampler, private SampleSink {
     return unmap_watch_->set(process, ranges);
   }
   void release_files() override { files_.release_unused(); }
+  void detach_unneeded_hooks() override { unmap_watch_->detach_unneeded_hooks(Clock::now()); }
 
  private:
   // A session's place. The kernel's counters only grow, so a slot's counts are those since its

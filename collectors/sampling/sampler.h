@@ -145,13 +145,18 @@ class Sampler {
   virtual void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                                  std::string_view table) = 0;
 
-  // From now on the sink gets an event when the process unmaps memory in these ranges, at most 8;
-  // none end that. Errors: the kernel cannot report it.
+  // From now on, or some ms later, the sink gets an event when the process unmaps memory in these
+  // ranges, at most 8; none end that. Errors: the kernel cannot report it, which a later call may
+  // find.
   virtual Result<void> watch_unmaps(const ProcessKey& process,
                                     std::span<const AddressRange> ranges) = 0;
 
   // Closes the files that no session needs. Call it after the results of a session are released.
   virtual void release_files() = 0;
+
+  // Detaches the programs that no session has needed for a minute. To be called every second or so,
+  // also while nothing is sampled.
+  virtual void detach_unneeded_hooks() = 0;
 };
 
 }  // namespace profd

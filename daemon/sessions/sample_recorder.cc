@@ -247,6 +247,8 @@ Result<std::shared_ptr<Recording>> SampleRecorder::start(RecordingRequest reques
                                            with_threads);
 }
 
+void SampleRecorder::every_second() { parts_.source.detach_unneeded_hooks(); }
+
 void SampleRecorder::count_running(std::ptrdiff_t change) {
   running_ += static_cast<std::size_t>(change);
   parts_.drain_loop.set_sessions(running_ != 0);

@@ -83,6 +83,7 @@ class FakeSource final : public Sampler {
     return {};
   }
   void release_files() override { ++releases; }
+  void detach_unneeded_hooks() override {}
 
   std::array<std::optional<Slot>, PROFD_MAX_SESSIONS> slots;
   SamplerLedger totals;
