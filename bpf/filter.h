@@ -9,7 +9,6 @@
 #include "bpf/kernel_types.h"
 #include "bpf/profd_abi.h"
 
-#define PROFD_MAX_TARGETS 32768
 #define PROFD_MAX_NAMED_TARGETS 4096
 
 struct {
@@ -20,12 +19,11 @@ struct {
 	__type(value, struct profd_filter);
 } profd_filter SEC(".maps");
 
-/* Keyed by tgid in the initial PID namespace. Preallocated: the fork hook inserts entries in a
- * context that can't sleep. */
+/* Preallocated: the fork hook inserts entries in a context that can't sleep. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROFD_MAX_TARGETS);
-	__type(key, __u32);
+	__type(key, struct profd_target_key);
 	__type(value, struct profd_target);
 } profd_targets SEC(".maps");
 
@@ -62,17 +60,33 @@ static __always_inline struct profd_filter *profd_filter_now(void)
 	return bpf_map_lookup_elem(&profd_filter, &zero);
 }
 
-/* Sessions that have the process as a target. Those in from_exec match after its next exec. */
-static __always_inline __u32 profd_match_target(struct task_struct *leader)
+/* The slot's bit if it is in `sessions` and has the process as a target. */
+__noinline __u32 profd_match_target_of(__u32 sessions, __u32 slot, __u32 tgid, __u64 start_ns,
+				       __u32 exec_id)
 {
-	__u32 tgid = leader->tgid;
-	struct profd_target *target = bpf_map_lookup_elem(&profd_targets, &tgid);
+	struct profd_target_key key = {.tgid = tgid, .slot = slot};
 
-	if (!target || target->start_ns != leader->start_boottime)
+	if (!(sessions >> slot & 1))
 		return 0;
-	bool same_image = target->exec_id == (__u32)leader->self_exec_id;
+	struct profd_target *target = bpf_map_lookup_elem(&profd_targets, &key);
 
-	return same_image ? target->sessions & ~target->from_exec : target->sessions;
+	if (!target || target->start_ns != start_ns ||
+	    (target->from_exec && target->exec_id == exec_id))
+		return 0;
+	return 1U << slot;
+}
+
+/* The subset of `sessions` that have the current process as a target. */
+__noinline __u32 profd_match_target(__u32 sessions)
+{
+	struct task_struct *leader = bpf_get_current_task_btf()->group_leader;
+	__u32 matched = 0;
+
+	for (__u32 slot = 0; slot < PROFD_MAX_SESSIONS && sessions >> slot; slot++)
+		matched |= profd_match_target_of(sessions, slot, leader->tgid,
+						 leader->start_boottime,
+						 (__u32)leader->self_exec_id);
+	return matched;
 }
 
 static __always_inline __u32 profd_match_comm(const struct profd_comm *comm)
@@ -196,21 +210,21 @@ static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 even
 	if (event_set >= PROFD_MAX_EVENT_SETS)
 		return 0;
 	__u32 wanted = filter->event_set[event_set] & filter->live;
+	__u32 restricted = wanted & filter->restricted;
+
+	if (restricted)
+		wanted = (wanted & ~restricted) |
+			 (restricted & profd_sessions_of_owner(owner->uid, owner->gid));
 	__u32 matched = wanted & *(volatile __u32 *)&filter->all;
 
-	if (wanted & filter->by_process)
-		matched |= profd_match_target(leader) & wanted & filter->by_process;
+	if (wanted & filter->by_process & ~matched)
+		matched |= profd_match_target(wanted & filter->by_process & ~matched);
 	if (wanted & filter->by_comm)
 		matched |= profd_match_comm(comm) & wanted & filter->by_comm;
 	if (wanted & filter->by_uid)
 		matched |= profd_match_uid(leader) & wanted & filter->by_uid;
 	if (wanted & filter->by_cgroup & ~matched)
 		matched |= profd_match_cgroup(wanted & filter->by_cgroup & ~matched);
-	__u32 restricted = matched & filter->restricted;
-
-	if (restricted)
-		matched = (matched & ~restricted) |
-			  (restricted & profd_sessions_of_owner(owner->uid, owner->gid));
 	return matched;
 }
 

@@ -277,6 +277,7 @@ struct seq_file;
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
+	__u64 seq_num; /* of the object, from 0 */
 };
 
 struct bpf_iter__task {

@@ -246,22 +246,40 @@ struct profd_counters {
 	__u64 process_records_lost;
 	__u64 unmap_records;
 	__u64 unmap_records_lost; /* over the rate of a process, or no room in the ring */
-	__u64 not_followed;	  /* children of targets: the target map was full */
+	__u64 not_followed;	  /* children of targets: no room in the target map (targets.h) */
 	__u64 event_set_taken[PROFD_MAX_EVENT_SETS];
 	__u64 session_taken[PROFD_MAX_SESSIONS];
 	__u64 session_lost[PROFD_MAX_SESSIONS][PROFD_LOSS_COUNT];
 };
 
-/* A target process, keyed by its tgid in the initial PID namespace; start_ns detects reuse of the
- * tgid. */
+#define PROFD_MAX_TARGETS 32768
+#define PROFD_MAX_TARGETS_OF_USERS (PROFD_MAX_TARGETS / 2) /* of all unprivileged users together */
+#define PROFD_MAX_TARGETS_OF_USER (PROFD_MAX_TARGETS / 8)  /* of one of them */
+
+/* The key of the target map: a process and a session by pids. */
+struct profd_target_key {
+	__u32 tgid; /* in the initial PID namespace */
+	__u32 slot;
+};
+
 struct profd_target {
-	__u64 start_ns;
-	__u32 sessions;
-	__u32 follow;	 /* subset of sessions: a forked child joins these */
-	__u32 from_exec; /* subset of sessions: these begin when exec_id changes */
-	__u32 exec_id;
-	__u32 ended; /* 1: the last thread has called exit; its ticks still match */
+	__u64 start_ns;	 /* detects reuse of the tgid */
+	__u64 ended_ns;	 /* when the last thread called exit, or 0; its ticks still match */
+	__u32 exec_id;	 /* when the process became a target */
+	__u32 from_exec; /* 1: its samples begin when exec_id changes */
+	__u32 account;	 /* the entry counts for it; never changes */
 	__u32 reserved;
+};
+
+/* Account 0 is that of all privileged callers, each other one that of an unprivileged user with a
+ * session. */
+#define PROFD_TARGET_ACCOUNTS (PROFD_MAX_SESSIONS + 1)
+
+/* The numbers of entries in the target map. User space and the programs add to them atomically:
+ * before an entry is added, and when its removal has succeeded. */
+struct profd_target_counts {
+	__s32 of_account[PROFD_TARGET_ACCOUNTS];
+	__s32 of_users; /* of all accounts but 0 */
 };
 
 #define PROFD_MAX_WATCHED 4096
@@ -321,6 +339,7 @@ struct profd_filter {
 	__u32 live;	  /* slots in use; the masks below count only within it */
 	__u32 all;	  /* slots that sample every process */
 	__u32 by_process; /* slots with entries in the target map */
+	__u32 follow;	  /* of these, slots that a forked child of a target joins */
 	__u32 by_comm;
 	__u32 by_uid;
 	__u32 by_cgroup;     /* slots with entries in the cgroup array */
@@ -329,10 +348,10 @@ struct profd_filter {
 	/* Raised when a table was added or removed: invalidates what CPUs cached of tables. 0:
 	 * there are no tables, so frame pointers are followed and no stack is deferred. */
 	__u32 table_generation;
-	__u32 reserved;
 	__u32 event_set[PROFD_MAX_EVENT_SETS]; /* slots by event set, the perf event's BPF cookie */
 	__u32 restrict_uid[PROFD_MAX_SESSIONS];
 	__u32 restrict_gid[PROFD_MAX_SESSIONS];
+	__u32 account[PROFD_MAX_SESSIONS]; /* for which the slot's targets count */
 };
 
 #ifdef __cplusplus
@@ -352,7 +371,9 @@ PROFD_ASSERT_SIZE(struct profd_table_key, 40);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);
 PROFD_ASSERT_SIZE(struct profd_process, 104);
 PROFD_ASSERT_SIZE(struct profd_unmap, 48);
+PROFD_ASSERT_SIZE(struct profd_target_key, 8);
 PROFD_ASSERT_SIZE(struct profd_target, 32);
+PROFD_ASSERT_SIZE(struct profd_target_counts, 136);
 PROFD_ASSERT_SIZE(struct profd_watched, 144);
 PROFD_ASSERT_SIZE(struct profd_task, 24);
 PROFD_ASSERT_SIZE(struct profd_running_code, 64);

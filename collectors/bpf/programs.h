@@ -15,6 +15,7 @@
 #include "bpf/profd_abi.h"
 #include "collectors/bpf/bpf_function.h"
 #include "collectors/bpf/grace_periods.h"
+#include "collectors/bpf/kernel_calls.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
@@ -39,10 +40,12 @@ class Programs {
   // One ring for each possible CPU.
   [[nodiscard]] const std::vector<UniqueFd>& rings() const { return rings_; }
 
-  // Attaches a program to its raw tracepoint or function, until the descriptor is closed.
+  // Attaches a program to its raw tracepoint or function, until the descriptor is closed. Both may
+  // wait (kernel_calls.h). Any thread.
   [[nodiscard]] Result<UniqueFd> attach_tracepoint(const char* name) const;
 
-  // Every process that profd's PID namespace shows; only one where `only_tgid` is not 0.
+  // Every process that profd's PID namespace shows; only one where `only_tgid` is not 0. A list of
+  // all takes as long as the host has threads (kernel_calls.h). Any thread.
   [[nodiscard]] Result<std::vector<profd_task>> list_tasks(std::uint32_t only_tgid) const;
 
   // The executable file mappings of every process that profd's PID namespace shows.
@@ -54,6 +57,8 @@ class Programs {
   // The ends of runs of programs: what was removed before a grace period began is used by none
   // after it.
   [[nodiscard]] GracePeriods& grace_periods() const { return *grace_periods_; }
+
+  [[nodiscard]] KernelCalls& kernel_calls() const { return *kernel_calls_; }
 
  private:
   struct Close {
@@ -67,6 +72,7 @@ class Programs {
   std::unique_ptr<bpf_object, Close> object_;
   std::vector<UniqueFd> rings_;
   std::unique_ptr<GracePeriods> grace_periods_;  // uses the maps and rings
+  std::unique_ptr<KernelCalls> kernel_calls_ = std::make_unique<KernelCalls>();  // the same
 };
 
 }  // namespace profd

@@ -74,15 +74,14 @@ class KernelSampler final : public Sampler, private SampleSink {
   Result<void> open(const SamplerOptions& options);
 
   Result<SessionSlot> start(const EventSpec& event, const Target& target) override;
+  Result<bool> has_begun(SessionSlot slot) override;
   Result<SessionSlot> move_to_new_slot(SessionSlot slot) override;
   void end_matching(SessionSlot slot) override;
   [[nodiscard]] bool is_settled(SessionSlot slot) const override;
   SlotLedger stop(SessionSlot slot) override;
   bool drain() override;
   [[nodiscard]] int wake_fd() const override { return wake_.get(); }
-  [[nodiscard]] bool has_targets(SessionSlot slot) const override {
-    return filter_->has_targets(slot);
-  }
+  [[nodiscard]] bool has_targets(SessionSlot slot) override { return filter_->has_targets(slot); }
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const override;
   [[nodiscard]] SamplerLedger ledger() override;
   [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override;
@@ -96,6 +95,7 @@ class KernelSampler final : public Sampler, private SampleSink {
     return unmap_watch_->set(process, ranges);
   }
   void release_files() override { files_.release_unused(); }
+  void detach_unneeded_hooks() override;
 
  private:
   // A session's place. The kernel's counters only grow, so a slot's counts are those since its
@@ -121,6 +121,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   Result<void> add_wake_fd(int fd);
   [[nodiscard]] Result<SessionSlot> find_slot(const SessionOwner& owner);
   void release(SessionSlot slot);
+  void abandon(SessionSlot slot);
   [[nodiscard]] SessionOwner owner_of(const Target& target);
   void take_slot(SessionSlot slot, unsigned event_set, const SessionOwner& owner);
   void wait_for_last_samples(SessionSlot slot);
@@ -218,12 +219,23 @@ Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& t
   const auto set = events_->use(event, owner, counters());
   if (!set) return set.error();
   take_slot(*slot, *set, owner);
-  if (auto added = filter_->add(*slot, *set, target); !added) {
-    end_matching(*slot);
-    uses_.end(*slot);
+  if (auto added = filter_->add(*slot, *set, target, owner); !added) {
+    abandon(*slot);
     return added.error();
   }
   return *slot;
+}
+
+Result<bool> KernelSampler::has_begun(SessionSlot slot) {
+  auto begun = filter_->has_begun(slot);
+  if (!begun) abandon(slot);
+  return begun;
+}
+
+// Of a session that failed to start.
+void KernelSampler::abandon(SessionSlot slot) {
+  end_matching(slot);
+  uses_.end(slot);
 }
 
 Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
@@ -343,6 +355,12 @@ SlotLedger KernelSampler::slot_ledger(SessionSlot slot) const {
   ledger.received -= before.received;
   for (std::size_t i = 0; i < kLossCount; ++i) ledger.lost[i] -= before.lost[i];
   return ledger;
+}
+
+void KernelSampler::detach_unneeded_hooks() {
+  const Clock::time_point now = Clock::now();
+  filter_->detach_unneeded_hooks(now);
+  unmap_watch_->detach_unneeded_hooks(now);
 }
 
 std::vector<BpfFunction> KernelSampler::bpf_functions() const {

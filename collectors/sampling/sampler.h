@@ -62,7 +62,8 @@ struct SamplerLedger {
   std::uint64_t malformed = 0;     // records of any kind that failed their checks: a bug of profd
   std::uint64_t waiting = 0;       // samples whose stack waits for deferred unwinding
   LossCounts lost{};               // in the kernel: neither malformed nor anything later
-  std::uint64_t not_followed = 0;  // children of targets, not sampled: the list of targets was full
+  // Children of targets, not sampled: their user, all users or all sessions had too many targets.
+  std::uint64_t not_followed = 0;
   std::uint64_t mapping_records = 0;
   std::uint64_t mapping_records_lost = 0;
   std::uint64_t mapping_records_limited = 0;  // over what their users may cost
@@ -97,12 +98,17 @@ class Sampler {
   Sampler& operator=(const Sampler&) = delete;
   virtual ~Sampler() = default;
 
-  // Begins to take samples for a new session. Errors: no such process, no free slot, an event that
-  // can't be opened. Restricted sessions have 16 slots and 4 event sets at most, other sessions 30
+  // Begins to take samples for a new session: at once, or, of pids, from has_begun() on. Errors: no
+  // free slot, an event that can't be opened. Restricted sessions have 16 slots and 4 event sets at most, other sessions 30
   // and 7; session_slots.h and event_sets.h say how users share theirs. The kernel side then
   // reports all mappings and processes again, since the sink may have forgotten them after an
   // earlier session.
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
+
+  // To be called after start() until it is true, every ms or so: continues to add the processes of
+  // the target, which takes some ms where it has pids. Errors: no such process, too many processes;
+  // then the slot is not the session's any more.
+  [[nodiscard]] virtual Result<bool> has_begun(SessionSlot slot) = 0;
 
   // Moves a window to a new slot: each tick matches exactly one of both, the old one as after
   // end_matching(). Errors: no free slot.
@@ -132,7 +138,7 @@ class Sampler {
 
   // False once every process of a session by pids has exited, followed children included. True for
   // other targets.
-  [[nodiscard]] virtual bool has_targets(SessionSlot slot) const = 0;
+  [[nodiscard]] virtual bool has_targets(SessionSlot slot) = 0;
 
   [[nodiscard]] virtual SlotLedger slot_ledger(SessionSlot slot) const = 0;
   [[nodiscard]] virtual SamplerLedger ledger() = 0;
@@ -145,13 +151,18 @@ class Sampler {
   virtual void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                                  std::string_view table) = 0;
 
-  // From now on the sink gets an event when the process unmaps memory in these ranges, at most 8;
-  // none end that. Errors: the kernel cannot report it.
+  // From now on, or some ms later, the sink gets an event when the process unmaps memory in these
+  // ranges, at most 8; none end that. Errors: the kernel cannot report it, which a later call may
+  // find.
   virtual Result<void> watch_unmaps(const ProcessKey& process,
                                     std::span<const AddressRange> ranges) = 0;
 
   // Closes the files that no session needs. Call it after the results of a session are released.
   virtual void release_files() = 0;
+
+  // Detaches the programs that no session has needed for a minute. To be called every second or so,
+  // also while nothing is sampled.
+  virtual void detach_unneeded_hooks() = 0;
 };
 
 }  // namespace profd

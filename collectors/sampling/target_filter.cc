@@ -2,18 +2,16 @@
 
 #include <bpf/bpf.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
-#include <set>
+#include <utility>
 
 #include "collectors/host/mounts.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -67,34 +65,6 @@ void remove_from_masks(int map, SessionSlot slot) {
   }
 }
 
-Error no_such_process(std::uint32_t pid) {
-  return fail(ErrorCode::kNotFound, "no such process " + std::to_string(pid));
-}
-
-Result<UniqueFd> open_process(std::uint32_t pid) {
-  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
-  if (pidfd.valid()) return pidfd;
-  if (errno == EMFILE) return fail_errno("could not open process " + std::to_string(pid));
-  // ESRCH where there is none. EINVAL or ENOENT, depending on the kernel, for a thread that is not
-  // a thread-group leader.
-  return no_such_process(pid);
-}
-
-bool is_running(const UniqueFd& pidfd) {
-  pollfd poll{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
-  return ::poll(&poll, 1, 0) == 0;
-}
-
-// A kernel may hide a process from BPF iterators although /proc shows it, as sandboxes do with
-// their own processes.
-Error not_listed(std::uint32_t pid, const UniqueFd& pidfd) {
-  if (!is_running(pidfd)) return no_such_process(pid);
-  return fail(
-      ErrorCode::kUnsupported,
-      "could not find process " + std::to_string(pid) + ": the kernel hides it from BPF iterators",
-      "sample it by --uid, --comm or --cgroup, or sample all processes");
-}
-
 }  // namespace
 
 void TargetFilter::Unmap::operator()(profd_filter* filter) const noexcept {
@@ -103,24 +73,27 @@ void TargetFilter::Unmap::operator()(profd_filter* filter) const noexcept {
 
 Result<TargetFilter> TargetFilter::open(const Programs& programs) {
   TargetFilter filter;
-  filter.programs_ = &programs;
   const auto map = programs.map("profd_filter");
   if (!map) return map.error();
   void* memory = ::mmap(nullptr, sizeof(profd_filter), PROT_READ | PROT_WRITE, MAP_SHARED, *map, 0);
   if (memory == MAP_FAILED) return fail_errno("could not map the filter");
   filter.filter_.reset(static_cast<profd_filter*>(memory));
   for (const auto& [name, fd] :
-       {std::pair{"profd_targets", &filter.targets_}, std::pair{"profd_comms", &filter.comms_},
-        std::pair{"profd_uids", &filter.uids_}, std::pair{"profd_cgroups", &filter.cgroups_}}) {
+       {std::pair{"profd_comms", &filter.comms_}, std::pair{"profd_uids", &filter.uids_},
+        std::pair{"profd_cgroups", &filter.cgroups_}}) {
     const auto found = programs.map(name);
     if (!found) return found.error();
     *fd = *found;
   }
+  auto processes = ProcessTargets::open(programs, *filter.filter_);
+  if (!processes) return processes.error();
+  filter.processes_.emplace(std::move(*processes));
   filter.cgroup_mount_ = find_cgroup_mount();
   return filter;
 }
 
-Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Target& target) {
+Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Target& target,
+                               const SessionOwner& owner) {
   if (auto added = add_criteria(slot, target); !added) {
     stop_matching(slot);
     return added.error();
@@ -133,12 +106,14 @@ Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Targe
   std::atomic_ref(filter_->announcements).fetch_add(1, std::memory_order_release);
   set_bit(filter_->event_set[event_set], slot);
   set_bit(filter_->live, slot);
-  // Pids are added last, when the slot is live: a child that a target forks now joins a session
-  // only while it is live.
-  if (auto added = add_processes(slot, target); !added) {
-    stop_matching(slot);
-    return added.error();
-  }
+  // Pids are added when the slot is live: a child that a target forks now joins a session only
+  // while it is live.
+  if (target.pids.empty()) return {};
+  const bool is_of_user = owner.rank == Rank::kUnprivileged;
+  processes_->start(slot, {.pids = target.pids,
+                           .follow_children = target.follow_children,
+                           .from_exec = target.from_exec,
+                           .user = is_of_user ? std::optional(owner.user) : std::nullopt});
   return {};
 }
 
@@ -190,111 +165,6 @@ Result<void> TargetFilter::add_cgroups(SessionSlot slot, const std::vector<std::
   return {};
 }
 
-Result<void> TargetFilter::add_processes(SessionSlot slot, const Target& target) {
-  if (target.pids.empty()) return {};
-  if (auto attached = attach_hooks(target.follow_children); !attached) return attached;
-  if (target.follow_children) following_ |= bit(slot);
-  const std::set<std::uint32_t> unique(target.pids.begin(), target.pids.end());
-  const std::vector<std::uint32_t> pids(unique.begin(), unique.end());
-  std::vector<UniqueFd> pidfds;
-  for (const std::uint32_t pid : pids) {
-    auto pidfd = open_process(pid);
-    if (!pidfd) return pidfd.error();
-    pidfds.push_back(std::move(*pidfd));
-  }
-  const auto tasks = programs_->list_tasks(0);
-  if (!tasks) return tasks.error();
-  for (std::size_t i = 0; i < pidfds.size(); ++i) {
-    const auto task = std::ranges::find(*tasks, pids[i], &profd_task::tgid);
-    if (task == tasks->end()) return not_listed(pids[i], pidfds[i]);
-    auto added = add_process(slot, *task, target.follow_children, target.from_exec);
-    if (!added) return added;
-    // Still running: so the list has this process and not an earlier or later one with its pid, and
-    // the exit hook will remove its entry.
-    if (!is_running(pidfds[i])) return no_such_process(pids[i]);
-  }
-  set_bit(filter_->by_process, slot);
-  return target.follow_children ? add_descendants(slot, target.from_exec) : Result<void>{};
-}
-
-// The fork hook sees forks after the parent's entry was added; the next list of tasks has those
-// from before. So tasks are listed until a list adds nothing. A process that is not in the last
-// list exited before its entry was added, so no hook will remove it.
-Result<void> TargetFilter::add_descendants(SessionSlot slot, bool from_exec) {
-  std::vector<profd_task> added;
-  for (;;) {
-    const auto tasks = programs_->list_tasks(0);
-    if (!tasks) return tasks.error();
-    const std::size_t before = added.size();
-    for (const profd_task& task : *tasks) {
-      if (!is_target(task.parent_global_tgid, slot) || is_target(task.global_tgid, slot)) continue;
-      if (auto done = add_process(slot, task, true, from_exec); !done) return done;
-      added.push_back(task);
-    }
-    if (added.size() != before) continue;
-    remove_absent(added, *tasks);
-    return {};
-  }
-}
-
-bool TargetFilter::is_target(std::uint32_t global_tgid, SessionSlot slot) const {
-  profd_target entry{};
-  return bpf_map_lookup_elem(targets_, &global_tgid, &entry) == 0 &&
-         (entry.sessions & bit(slot)) != 0;
-}
-
-void TargetFilter::remove_absent(const std::vector<profd_task>& added,
-                                 const std::vector<profd_task>& present) {
-  for (const profd_task& task : added) {
-    const bool here = std::ranges::any_of(present, [&](const profd_task& other) {
-      return other.global_tgid == task.global_tgid && other.start_ns == task.start_ns;
-    });
-    if (!here) bpf_map_delete_elem(targets_, &task.global_tgid);
-  }
-}
-
-Result<void> TargetFilter::add_process(SessionSlot slot, const profd_task& task, bool follow,
-                                       bool from_exec) {
-  profd_target entry{};
-  const bool known = bpf_map_lookup_elem(targets_, &task.global_tgid, &entry) == 0 &&
-                     entry.start_ns == task.start_ns;
-  if (!known) {
-    entry = {};
-    entry.start_ns = task.start_ns;
-    entry.exec_id = task.exec_id;
-  }
-  // The exec that sessions waited for has happened.
-  if (entry.exec_id != task.exec_id) entry.from_exec = 0;
-  entry.exec_id = task.exec_id;
-  entry.sessions |= bit(slot);
-  if (follow) entry.follow |= bit(slot);
-  if (from_exec) entry.from_exec |= bit(slot);
-  if (bpf_map_update_elem(targets_, &task.global_tgid, &entry, BPF_ANY) == 0) return {};
-  if (errno == E2BIG) return fail(ErrorCode::kTooLarge, "too many target processes");
-  return fail_errno("could not add process " + std::to_string(task.tgid));
-}
-
-Result<void> TargetFilter::attach_hook(UniqueFd& hook, const char* program) {
-  if (hook.valid()) return {};
-  auto attached = programs_->attach_tracepoint(program);
-  if (!attached) return attached.error();
-  hook = std::move(*attached);
-  return {};
-}
-
-Result<void> TargetFilter::attach_hooks(bool follow) {
-  if (auto attached = attach_hook(free_hook_, "profd_free"); !attached) return attached;
-  if (auto attached = attach_hook(exit_hook_, "profd_exit"); !attached) return attached;
-  return follow ? attach_hook(fork_hook_, "profd_fork") : Result<void>{};
-}
-
-void TargetFilter::detach_unneeded_hooks() {
-  if (following_ == 0) fork_hook_.reset();
-  if (filter_->by_process != 0) return;
-  exit_hook_.reset();
-  free_hook_.reset();
-}
-
 // A tick reads `all` once, so one store switches both slots. Everything else is set before it.
 void TargetFilter::move_target(SessionSlot from, SessionSlot to, unsigned event_set) {
   set_bit(filter_->event_set[event_set], to);
@@ -306,8 +176,8 @@ void TargetFilter::move_target(SessionSlot from, SessionSlot to, unsigned event_
 void TargetFilter::stop_matching(SessionSlot slot) { clear_bit(filter_->live, slot); }
 
 void TargetFilter::remove(SessionSlot slot) {
-  for (std::uint32_t* mask : {&filter_->all, &filter_->by_process, &filter_->by_comm,
-                              &filter_->by_uid, &filter_->by_cgroup, &filter_->restricted}) {
+  for (std::uint32_t* mask : {&filter_->all, &filter_->by_comm, &filter_->by_uid,
+                              &filter_->by_cgroup, &filter_->restricted}) {
     clear_bit(*mask, slot);
   }
   for (std::uint32_t& mask : filter_->event_set) clear_bit(mask, slot);
@@ -317,36 +187,13 @@ void TargetFilter::remove(SessionSlot slot) {
     const std::uint32_t place = slot * PROFD_CGROUPS_PER_SESSION + i;
     bpf_map_delete_elem(cgroups_, &place);
   }
-  remove_processes(slot);
-  following_ &= ~bit(slot);
-  detach_unneeded_hooks();
+  processes_->remove(slot);
 }
 
-void TargetFilter::remove_processes(SessionSlot slot) {
-  for (const std::uint32_t tgid : keys_of<std::uint32_t>(targets_)) {
-    profd_target entry{};
-    if (bpf_map_lookup_elem(targets_, &tgid, &entry) != 0) continue;
-    if ((entry.sessions & bit(slot)) == 0) continue;
-    entry.sessions &= ~bit(slot);
-    entry.follow &= ~bit(slot);
-    entry.from_exec &= ~bit(slot);
-    if (entry.sessions == 0) {
-      bpf_map_delete_elem(targets_, &tgid);
-    } else {
-      bpf_map_update_elem(targets_, &tgid, &entry, BPF_EXIST);
-    }
-  }
-}
-
-bool TargetFilter::has_targets(SessionSlot slot) const {
+bool TargetFilter::has_targets(SessionSlot slot) {
   const std::uint32_t others =
       filter_->all | filter_->by_comm | filter_->by_uid | filter_->by_cgroup;
-  if ((others & bit(slot)) != 0) return true;
-  return std::ranges::any_of(keys_of<std::uint32_t>(targets_), [&](std::uint32_t tgid) {
-    profd_target entry{};
-    return bpf_map_lookup_elem(targets_, &tgid, &entry) == 0 && (entry.sessions & bit(slot)) != 0 &&
-           entry.ended == 0;
-  });
+  return (others & bit(slot)) != 0 || processes_->has_targets(slot);
 }
 
 }  // namespace profd

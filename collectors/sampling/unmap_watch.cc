@@ -3,6 +3,8 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace profd {
 namespace {
@@ -13,24 +15,13 @@ profd_process_key to_kernel(const ProcessKey& process) {
 
 }  // namespace
 
+// Which of the two ways the kernel supports is known since the programs were loaded.
 Result<UnmapWatch> UnmapWatch::open(const Programs& programs) {
   const auto watched = programs.map("profd_watched");
   if (!watched) return watched.error();
-  return UnmapWatch(programs, *watched);
-}
-
-Result<void> UnmapWatch::attach() {
-  if (!hooks_.empty()) return {};
   std::vector<const char*> names{"profd_munmap_call", "profd_mmap_call"};
-  if (!programs_->program(names.front())) names = {"profd_mmap_lock"};
-  std::vector<UniqueFd> hooks;
-  for (const char* const name : names) {
-    auto hook = programs_->attach_tracepoint(name);
-    if (!hook) return hook.error();
-    hooks.push_back(std::move(*hook));
-  }
-  hooks_ = std::move(hooks);
-  return {};
+  if (!programs.program(names.front())) names = {"profd_mmap_lock"};
+  return UnmapWatch(Hook(programs, std::move(names)), *watched);
 }
 
 Result<void> UnmapWatch::set(const ProcessKey& process, std::span<const AddressRange> ranges) {
@@ -48,14 +39,16 @@ Result<void> UnmapWatch::set(const ProcessKey& process, std::span<const AddressR
     return fail_errno("could not watch the unmaps of a process");
   }
   processes_.insert(process);
-  return attach();
+  const auto attached = hook_.need();
+  if (!attached) return attached.error();
+  return {};
 }
 
 void UnmapWatch::remove(const ProcessKey& process) {
   if (processes_.erase(process) == 0) return;
   const profd_process_key key = to_kernel(process);
   bpf_map_delete_elem(watched_, &key);
-  if (processes_.empty()) hooks_.clear();
+  if (processes_.empty()) hook_.release(Hook::Clock::now());
 }
 
 }  // namespace profd

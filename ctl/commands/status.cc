@@ -205,6 +205,10 @@ void print_status(const StatusInfo& status, const Console& console) {
   print_unwinding(status.unwinding, out);
   print_names(status.names, out);
   print_jit(status.jit, out);
+  if (status.children_not_followed != 0) {
+    out << "targets    " << status.children_not_followed
+        << " forked children not sampled: there were too many target processes\n";
+  }
   if (!status.mapping_records_lost.empty()) {
     out << "mappings   not sent: " << counts_text(status.mapping_records_lost) << "\n";
   }

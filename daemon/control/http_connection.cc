@@ -97,9 +97,10 @@ Reply too_many_answers() {
 
 // Exceptions (no memory, a bug) end here: the client gets an error, and the daemon goes on.
 asio::awaitable<Reply> answer_guarded(Service& service, const StatusInfo::Connections& counts,
-                                      Caller caller, Request& request, IsWanted is_wanted) {
+                                      SharedAnswers& shared, Caller caller, Request& request,
+                                      IsWanted is_wanted) {
   try {
-    co_return co_await answer(service, counts, caller, request, std::move(is_wanted));
+    co_return co_await answer(service, counts, shared, caller, request, std::move(is_wanted));
   } catch (const std::exception& problem) {
     log::error("a request of uid {} failed: {}", caller.uid, problem.what());
   }
@@ -117,6 +118,7 @@ HttpConnection::HttpConnection(Socket socket, const Caller& caller, uid_t user,
       service_(shared.service),
       disk_reader_(shared.disk_reader),
       answers_(shared.answers),
+      shared_(shared.shared),
       counts_(shared.counts),
       limits_(shared.limits),
       buffer_(limits_.header_bytes + limits_.body_bytes) {}
@@ -161,7 +163,8 @@ asio::awaitable<bool> HttpConnection::exchange() {
   Request request{parser.get().method(), std::string(parser.get().target()),
                   std::move(parser.get().body())};
   IsWanted is_wanted = [this] { return !finishing_ && is_connected(); };
-  auto answering = answer_guarded(service_, counts_, caller_, request, std::move(is_wanted));
+  auto answering =
+      answer_guarded(service_, counts_, shared_, caller_, request, std::move(is_wanted));
   answering_ = true;
   Reply reply = co_await std::move(answering);
   answering_ = false;

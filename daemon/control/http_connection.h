@@ -21,6 +21,7 @@
 #include "daemon/control/answer_budget.h"
 #include "daemon/control/routes.h"
 #include "daemon/control/service.h"
+#include "daemon/control/shared_answers.h"
 #include "daemon/storage/worker.h"
 
 namespace profd {
@@ -42,6 +43,7 @@ class HttpConnection {
     Service& service;
     Worker& disk_reader;  // reads what the page cache lacks of a result's file
     AnswerBudget& answers;
+    SharedAnswers& shared;
     StatusInfo::Connections& counts;  // slow clients
     const HttpLimits& limits;
   };
@@ -92,6 +94,7 @@ class HttpConnection {
   Service& service_;
   Worker& disk_reader_;
   AnswerBudget& answers_;
+  SharedAnswers& shared_;
   StatusInfo::Connections& counts_;
   HttpLimits limits_;
   boost::beast::flat_buffer buffer_;

@@ -65,6 +65,9 @@ void add_samples(MetricsText& out, const StatusInfo& status) {
               status.outside_namespace);
   out.gauge("profd_samples_skipped_estimate",
             "Estimate of the timer ticks that the kernel skipped.", status.skipped_estimate);
+  out.counter("profd_children_not_followed_total",
+              "Children of target processes that are not sampled: there were too many targets.",
+              status.children_not_followed);
   out.counter("profd_mapping_records_total", "Mapping records received.", status.mapping_records);
   out.counter("profd_mapping_records_lost_total", "Mapping records lost.", "reason",
               status.mapping_records_lost);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +23,7 @@ namespace http = boost::beast::http;
 struct Exchange {
   Service& service;
   const StatusInfo::Connections& connections;
+  SharedAnswers& shared;
   Caller caller;
   IsWanted is_wanted;
   std::string id;     // where the pattern says ID
@@ -68,13 +70,29 @@ StatusInfo status_for(Exchange& exchange) {
   return status;
 }
 
+// Privileged callers get an answer of their own.
+std::string share(Exchange& exchange, std::string_view name,
+                  const std::function<std::string()>& make) {
+  return exchange.caller.privileged ? make() : exchange.shared.find_or_make(name, make);
+}
+
+std::string status_text(Exchange& exchange) {
+  return share(exchange, "status", [&exchange] { return to_json(status_for(exchange)); });
+}
+
+std::string metrics_text(Exchange& exchange) {
+  return share(exchange, "metrics", [&exchange] {
+    return metrics_of(status_for(exchange), exchange.service.status_reasons());
+  });
+}
+
 asio::awaitable<Reply> get_status(Exchange& exchange) {
-  co_return reply_json(to_json(status_for(exchange)));
+  co_return reply_json(status_text(exchange));
 }
 
 asio::awaitable<Reply> get_metrics(Exchange& exchange) {
   Reply reply;
-  reply.text = metrics_of(status_for(exchange), exchange.service.status_reasons());
+  reply.text = metrics_text(exchange);
   reply.content_type = kMetricsContentType;
   co_return reply;
 }
@@ -287,9 +305,17 @@ std::vector<std::string> route_names() {
 }
 
 asio::awaitable<Reply> answer(Service& service, const StatusInfo::Connections& connections,
-                              Caller caller, Request& request, IsWanted is_wanted) {
-  Exchange exchange{service, connections, caller, std::move(is_wanted),
-                    {},      {},          {},     std::move(request.body)};
+                              SharedAnswers& shared, Caller caller, Request& request,
+                              IsWanted is_wanted) {
+  Exchange exchange{.service = service,
+                    .connections = connections,
+                    .shared = shared,
+                    .caller = caller,
+                    .is_wanted = std::move(is_wanted),
+                    .id = {},
+                    .path = {},
+                    .query = {},
+                    .body = std::move(request.body)};
   const std::size_t mark = request.target.find('?');
   const std::string_view path = std::string_view(request.target).substr(0, mark);
   if (mark != std::string::npos && (path == kWindows || path == kHostProfile)) {

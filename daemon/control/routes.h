@@ -16,6 +16,7 @@
 #include <boost/beast/http/verb.hpp>
 
 #include "daemon/control/service.h"
+#include "daemon/control/shared_answers.h"
 
 namespace profd {
 
@@ -37,8 +38,8 @@ struct Reply {
 // and what `is_wanted` refers to, must be valid until the answer is complete.
 [[nodiscard]] boost::asio::awaitable<Reply> answer(Service& service,
                                                    const StatusInfo::Connections& connections,
-                                                   Caller caller, Request& request,
-                                                   IsWanted is_wanted);
+                                                   SharedAnswers& shared, Caller caller,
+                                                   Request& request, IsWanted is_wanted);
 
 // All routes: "GET /v1/sessions/ID", ...
 [[nodiscard]] std::vector<std::string> route_names();

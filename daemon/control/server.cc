@@ -43,6 +43,7 @@ ControlServer::ControlServer(asio::io_context& io, UnixListener listener, Servic
       service_(service),
       limits_(limits),
       privileged_group_(find_privileged_group()),
+      shared_answers_(limits.shared_answers),
       idle_timer_(io) {}
 
 ControlServer::~ControlServer() = default;
@@ -55,6 +56,7 @@ ControlServer::Client::Client(Protocol::socket socket, const Caller& caller, boo
                  {.service = server.service_,
                   .disk_reader = server.disk_reader_,
                   .answers = server.answers_,
+                  .shared = server.shared_answers_,
                   .counts = server.counts_,
                   .limits = server.limits_.http}) {}
 

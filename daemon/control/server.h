@@ -22,6 +22,7 @@
 #include "daemon/control/answer_budget.h"
 #include "daemon/control/http_connection.h"
 #include "daemon/control/service.h"
+#include "daemon/control/shared_answers.h"
 #include "daemon/service/unix_listener.h"
 #include "daemon/storage/worker.h"
 
@@ -31,6 +32,7 @@ struct ControlLimits {
   std::size_t connections = 1024;
   std::size_t connections_per_uid = 128;  // except root's
   std::size_t reserved_for_root = 32;     // of connections
+  std::chrono::milliseconds shared_answers{100};  // SharedAnswers: of status and metrics
   HttpLimits http;
 };
 
@@ -88,6 +90,7 @@ class ControlServer {
   std::optional<gid_t> privileged_group_;
   Worker disk_reader_{"disk-reader"};
   AnswerBudget answers_;
+  SharedAnswers shared_answers_;
   std::list<Client> clients_;
   std::size_t of_door_ = 0;  // of clients_
   UidOwners owners_;

@@ -68,6 +68,7 @@ class Service {
   // What the server refuses a caller, by reason (collectors/host/user_refusals.h).
   virtual void count_refusal(const Caller& caller, std::string_view reason) = 0;
 
+  // The same for all unprivileged callers.
   virtual StatusInfo status(const Caller& caller) = 0;
   virtual StatusReasons status_reasons() = 0;
 

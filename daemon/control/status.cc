@@ -100,6 +100,7 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status) {
   status.outside_namespace = ledger.outside_namespace;
   status.received = ledger.received;
   status.skipped_estimate = ledger.skipped_estimate;
+  status.children_not_followed = ledger.not_followed;
   status.mapping_records = ledger.mapping_records;
   status.mapping_records_lost = {{"ring_full", ledger.mapping_records_lost},
                                  {"user_limit", ledger.mapping_records_limited}};

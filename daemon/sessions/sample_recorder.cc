@@ -26,6 +26,9 @@ constexpr int kCopyTries = 20;
 constexpr std::chrono::seconds kSettleTimeout{1};
 constexpr std::chrono::milliseconds kSettlePause{2};
 
+// Until the processes of a target by pids are added.
+constexpr std::chrono::milliseconds kBeginPause{1};
+
 // `processes` is the request's target with its units and containers as cgroups.
 Target target_of(const StartRequest& request, const TargetRequest& processes, const Caller& owner) {
   Target target{.all = processes.all,
@@ -64,6 +67,22 @@ class SampleRecorder::SampleRecording final : public Recording {
     parts_.aggregator.open(slot_, limit, with_threads,
                            owner().privileged ? MemoryShares::kUsers : MemoryShares::kNone);
     recorder_.count_running(+1);
+  }
+
+  // Another caller may stop the session meanwhile.
+  boost::asio::awaitable<Result<void>> wait_until_begun() override {
+    boost::asio::steady_timer pause(co_await boost::asio::this_coro::executor);
+    while (is_running()) {
+      const Result<bool> begun = parts_.source.has_begun(slot_);
+      if (!begun) {
+        abandon();
+        co_return begun.error();
+      }
+      if (*begun) break;
+      pause.expires_after(kBeginPause);
+      co_await wait_for(pause);
+    }
+    co_return Result<void>();
   }
 
   [[nodiscard]] bool has_lost_its_targets() const override {
@@ -109,8 +128,17 @@ class SampleRecorder::SampleRecording final : public Recording {
 
  private:
   void end() override {
+    if (are_taken_) return;
     final_info_.targets_alive = parts_.source.has_targets(slot_);
     parts_.source.end_matching(slot_);
+  }
+
+  // The source has ended the session, which failed to begin.
+  void abandon() {
+    (void)parts_.aggregator.close(slot_);
+    are_taken_ = true;
+    recorder_.count_running(-1);
+    stop();
   }
 
   // Waits for the last samples.
@@ -215,7 +243,7 @@ class SampleRecorder::SampleRecording final : public Recording {
   SessionSlot slot_;
   SampleRecorder& recorder_;
   const Parts& parts_;
-  bool are_taken_ = false;  // the samples, and the slot is free
+  bool are_taken_ = false;  // the samples, and the slot is not the session's any more
   SessionInfo final_info_;  // targets_alive since end(), the rest since then
   std::uint64_t final_bytes_ = 0;
 };
@@ -246,6 +274,8 @@ Result<std::shared_ptr<Recording>> SampleRecorder::start(RecordingRequest reques
   return std::make_shared<SampleRecording>(std::move(request), std::move(*event), *slot, *this,
                                            with_threads);
 }
+
+void SampleRecorder::every_second() { parts_.source.detach_unneeded_hooks(); }
 
 void SampleRecorder::count_running(std::ptrdiff_t change) {
   running_ += static_cast<std::size_t>(change);

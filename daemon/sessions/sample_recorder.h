@@ -43,6 +43,7 @@ class SampleRecorder final : public Recorder {
   [[nodiscard]] bool checks_rights() const override { return true; }
   [[nodiscard]] boost::asio::awaitable<void> prepare(TargetRequest target) override;
   [[nodiscard]] Result<std::shared_ptr<Recording>> start(RecordingRequest request) override;
+  void every_second() override;
 
   [[nodiscard]] std::size_t running() const { return running_; }
 

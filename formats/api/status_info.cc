@@ -156,6 +156,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("outside_namespace", status.outside_namespace)
       .optional("received", status.received)
       .optional("skipped_estimate", status.skipped_estimate)
+      .optional("children_not_followed", status.children_not_followed)
       .optional("mapping_records", status.mapping_records)
       .optional("mapping_records_lost", status.mapping_records_lost)
       .optional("unmaps", status.unmaps)

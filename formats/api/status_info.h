@@ -196,6 +196,7 @@ struct StatusInfo {
   std::uint64_t outside_namespace = 0;
   std::uint64_t received = 0;
   std::uint64_t skipped_estimate = 0;
+  std::uint64_t children_not_followed = 0;  // there were too many target processes
   std::uint64_t mapping_records = 0;
   CountsByReason mapping_records_lost;
   Unmaps unmaps;

@@ -13,6 +13,7 @@
 
 #include "tests/bpf/sampling_test.h"
 #include "tests/bpf/workload.h"
+#include "tests/collectors/begun_start.h"
 
 namespace profd::test {
 namespace {
@@ -85,7 +86,8 @@ TEST_F(FilterTest, ThePidOfNoProcessIsRefusedWithItsNumber) {
     const Workload workload({"spin"});
     gone = workload.pid();
   }
-  const auto slot = sampler_->start(event_of("cpu-clock", 99), target_of_pid(gone));
+  const auto slot =
+      start_and_begin(*sampler_, event_of("cpu-clock", 99), target_of_pid(gone));
   ASSERT_FALSE(slot);
   EXPECT_EQ(slot.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(slot.error().message, "no such process " + std::to_string(gone));
@@ -467,7 +469,7 @@ TEST_F(FilterTest, AWindowHasASetOfEventsAndTwoSlotsThatNoSessionTakes) {
 
 // Some sandboxes hide their init process from BPF iterators although it is alive.
 TEST_F(FilterTest, TheInitProcessIsATargetOrTheErrorSaysWhyNot) {
-  const auto slot = sampler_->start(event_of("cpu-clock", 99), target_of_pid(1));
+  const auto slot = start_and_begin(*sampler_, event_of("cpu-clock", 99), target_of_pid(1));
   if (slot) {
     stop_balanced(*slot);
   } else {
@@ -485,7 +487,7 @@ TEST_F(FilterTest, ARepeatedPidIsOneTarget) {
   Target target;
   target.pids.assign(20'000, workload.pid());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
-  const auto slot = sampler_->start(event_of("cpu-clock", 999), target);
+  const auto slot = start_and_begin(*sampler_, event_of("cpu-clock", 999), target);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   ASSERT_TRUE(slot) << slot.error().message;
   stop_balanced(*slot);

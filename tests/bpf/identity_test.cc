@@ -11,6 +11,7 @@
 #include "formats/proc/stat.h"
 #include "tests/bpf/sampling_test.h"
 #include "tests/bpf/workload.h"
+#include "tests/collectors/begun_start.h"
 
 namespace profd::test {
 namespace {
@@ -87,7 +88,8 @@ int sample_inside_namespace(std::uint32_t outside) {
     if (sample.view.process.tgid > 10 || sample.view.tid > 10) return 16;
   }
   if (all.outside_namespace == 0 || all.outside_namespace > all.filtered) return 17;
-  const auto by_pid = (*sampler)->start(event_of("cpu-clock", 999), target_of_pid(workload.pid()));
+  const auto by_pid =
+      start_and_begin(**sampler, event_of("cpu-clock", 999), target_of_pid(workload.pid()));
   if (!by_pid) return 18;
   const std::size_t before = sink.samples.size();
   for (int i = 0; i < 3000 && sink.samples.size() < before + 20; ++i) {

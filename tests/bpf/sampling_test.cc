@@ -3,6 +3,7 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/collectors/begun_start.h"
 #include "tests/collectors/settled_stop.h"
 
 namespace profd::test {
@@ -21,7 +22,7 @@ SessionSlot SamplingTest::start(const Target& target, std::uint64_t frequency_hz
 }
 
 SessionSlot SamplingTest::start(const Target& target, const EventSpec& event) {
-  const auto slot = sampler_->start(event, target);
+  const auto slot = start_and_begin(*sampler_, event, target);
   if (!slot) throw std::runtime_error(slot.error().message);
   return *slot;
 }

@@ -93,8 +93,16 @@ void UnwindTest::TearDown() {
 void UnwindTest::sample(std::vector<std::uint32_t> pids) {
   Target target;
   target.pids = std::move(pids);
-  const auto added = filter_->add(0, 0, target);
+  const auto added = filter_->add(0, 0, target, {});
   ASSERT_TRUE(added) << added.error().message;
+  const auto guard = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  for (bool has_begun = false; !has_begun;) {
+    const auto begun = filter_->has_begun(0);
+    ASSERT_TRUE(begun) << begun.error().message;
+    ASSERT_LT(std::chrono::steady_clock::now(), guard);
+    has_begun = *begun;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   const auto tick = programs_->program("profd_tick");
   ASSERT_TRUE(tick);
   auto events = PerfEvents::open(event_of("cpu-clock", 999), 0, *tick);

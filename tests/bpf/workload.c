@@ -194,6 +194,26 @@ STEP void run_parent(const char* argument) {
   pause();
 }
 
+// A chain of so many children of children, of which the last one spins. Its pid goes to stdout. Each
+// executes the program anew: otherwise the kernel would keep something for each ancestor.
+STEP void run_chain(const char* argument) {
+  int left = atoi(argument);
+  pid_t parent = getpid();
+  char rest[16];
+
+  snprintf(rest, sizeof(rest), "%d", left - 1);
+  if (left > 0 && fork() == 0) {
+    die_with(parent);
+    execl("/proc/self/exe", "workload", "chain", rest, NULL);
+    _exit(1);
+  }
+  if (left == 0 && dprintf(STDOUT_FILENO, "%d\n", getpid()) < 0) _exit(1);
+  while (!over) {
+    if (left > 0) pause();
+    work_done++;
+  }
+}
+
 // Forks on SIGUSR1; parent and child spin.
 static volatile sig_atomic_t fork_wanted;
 
@@ -372,7 +392,7 @@ static const struct {
     {"parent", run_parent}, {"anonymous", run_anonymous},   {"clock", run_clock},
     {"stack", run_stack},   {"fork-later", run_fork_later}, {"exec-later", run_exec_later},
     {"exits", run_exits},   {"remap", run_remap},           {"not-dumpable", run_not_dumpable},
-    {"named", run_named},   {"cycle", run_cycle},
+    {"named", run_named},   {"cycle", run_cycle},           {"chain", run_chain},
 };
 
 int main(int count, char** arguments) {

@@ -17,6 +17,7 @@
 #include "collectors/jit/processes.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
+#include "tests/collectors/begun_start.h"
 #include "tests/collectors/jit/framed_code.h"
 #include "tests/collectors/jit/runtime.h"
 #include "tests/formats/jit/jitdump_writer.h"
@@ -138,7 +139,7 @@ TEST_P(JitUnwindingTest, StacksAreCompleteWhereTheRuntimeWritesUnwindData) {
   target.pids = {static_cast<std::uint32_t>(child)};
   const auto event = make_event_spec("cpu-clock", 999, 0);
   ASSERT_TRUE(event);
-  const auto slot = sampler_->start(*event, target);
+  const auto slot = start_and_begin(*sampler_, *event, target);
   ASSERT_TRUE(slot) << slot.error().message;
   // The rows of the test's own file come meanwhile too; on a busy machine, after more samples.
   drain_until(

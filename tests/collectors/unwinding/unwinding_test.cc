@@ -29,6 +29,7 @@
 
 #include "collectors/sampling/sampler.h"
 #include "formats/base/unique_fd.h"
+#include "tests/collectors/begun_start.h"
 #include "tests/collectors/settled_stop.h"
 
 namespace profd::test {
@@ -143,7 +144,7 @@ class UnwindingTest : public testing::Test {
   SessionSlot start() {
     Target target;
     target.pids = {static_cast<std::uint32_t>(program_)};
-    const auto slot = sampler_->start(*make_event_spec("cpu-clock", 999, 0), target);
+    const auto slot = start_and_begin(*sampler_, *make_event_spec("cpu-clock", 999, 0), target);
     if (!slot) throw std::runtime_error(slot.error().message);
     return *slot;
   }

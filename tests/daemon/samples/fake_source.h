@@ -45,6 +45,15 @@ class FakeSource final : public Sampler {
     }
     return fail(ErrorCode::kBusy, "no slot");
   }
+  Result<bool> has_begun(SessionSlot slot) override {
+    if (not_begun) {
+      slots.at(slot).reset();
+      return *not_begun;
+    }
+    if (calls_until_begun == 0) return true;
+    --calls_until_begun;
+    return false;
+  }
   Result<SessionSlot> move_to_new_slot(SessionSlot slot) override {
     if (error) return *error;
     ++moves;
@@ -67,7 +76,7 @@ class FakeSource final : public Sampler {
     return is_flooded;
   }
   [[nodiscard]] int wake_fd() const override { return wake_.get(); }
-  [[nodiscard]] bool has_targets(SessionSlot slot) const override {
+  [[nodiscard]] bool has_targets(SessionSlot slot) override {
     return slots.at(slot)->has_targets;
   }
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const override {
@@ -83,13 +92,16 @@ class FakeSource final : public Sampler {
     return {};
   }
   void release_files() override { ++releases; }
+  void detach_unneeded_hooks() override {}
 
   std::array<std::optional<Slot>, PROFD_MAX_SESSIONS> slots;
   SamplerLedger totals;
   UnwindStats unwinding;
-  std::optional<Error> error;  // given by start(), when set
-  bool is_late = false;        // samples are still on their way
-  bool is_flooded = false;     // each drain leaves samples in the rings
+  std::optional<Error> error;      // given by start(), when set
+  std::optional<Error> not_begun;  // given by has_begun(), when set
+  int calls_until_begun = 0;       // of has_begun()
+  bool is_late = false;            // samples are still on their way
+  bool is_flooded = false;         // each drain leaves samples in the rings
   int drains = 0;
   int releases = 0;
   int moves = 0;

@@ -185,6 +185,38 @@ TEST_F(SessionsTest, EndsASessionWhoseTargetsHaveEnded) {
   EXPECT_EQ(stop(kRoot, id)->summary.ledger.written, 1U);
 }
 
+TEST_F(SessionsTest, AStartIsAnsweredWhenTheProcessesOfItsTargetAreAdded) {
+  source_.calls_until_begun = 5;
+  ASSERT_TRUE(start(kRoot, everything()));
+  EXPECT_EQ(source_.calls_until_begun, 0);
+}
+
+TEST_F(SessionsTest, AStartWhoseProcessesAreNotThereLeavesNoSession) {
+  StartRequest request;
+  request.target.pids = {static_cast<std::uint32_t>(::getpid())};
+  source_.not_begun = fail(ErrorCode::kNotFound, "no such process 4711");
+  const auto failed = start(kRoot, request);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message, "no such process 4711");
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+  source_.not_begun.reset();
+  const std::string id = start(kRoot, request).value();
+  EXPECT_TRUE(stop(kRoot, id)) << "its slot can be used again";
+}
+
+TEST_F(SessionsTest, ASessionThatIsStoppedBeforeItHasBegunIsStored) {
+  source_.calls_until_begun = 1'000'000;
+  std::optional<Result<std::string>> started;
+  boost::asio::co_spawn(
+      io_, sessions().start(kRoot, everything()),
+      [&started](const std::exception_ptr&, Result<std::string> id) { started = std::move(id); });
+  run_until([this] { return sessions().sessions(kRoot).size() == 1; });
+  const std::string id = sessions().sessions(kRoot)[0].session;
+  EXPECT_TRUE(stop(kRoot, id));
+  run_until([&] { return started.has_value(); });
+  EXPECT_TRUE(*started);
+}
+
 TEST_F(SessionsTest, DrainsOnlyWhileASessionRuns) {
   io_.run_for(300ms);
   EXPECT_EQ(source_.drains, 0);
