@@ -145,6 +145,7 @@ std::chrono::seconds JitProcesses::interval(Clock::time_point now) const {
 }
 
 bool JitProcesses::poll(Clock::time_point now) {
+  const bool is_clean = sources_.destroy_some();
   if (waiting_.empty()) std::ranges::move(follower_->take(), std::back_inserter(waiting_));
   for (bool is_part = false; !waiting_.empty() && !is_part;) {
     is_part = std::holds_alternative<JitFileGrew>(waiting_.front());
@@ -155,7 +156,7 @@ bool JitProcesses::poll(Clock::time_point now) {
   scan_and_reap(now);
   if (options_.send_rows) send_rows(now);
   for (auto& [key, process] : processes_) report_memory(key, process);
-  return waiting_.empty();
+  return waiting_.empty() && is_clean;
 }
 
 void JitProcesses::on(const JitProcessScanned& scanned) {
@@ -316,19 +317,19 @@ void JitProcesses::send_rows(Clock::time_point now) {
   }
 }
 
+// Areas that had rows and have none any more get tables without rows.
 void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) const {
-  JitCodeRows rows;
-  for (const JitLayer& layer : process.layers) rows.add_missing(layer.map->rows);
-  std::map<std::uint32_t, std::string> tables = rows.tables();
-  std::set<std::uint32_t> areas;
-  for (const auto& [area, table] : tables) areas.insert(area);
-  for (const std::uint32_t area : process.sent_areas) {
-    if (auto empty = UnwindTableWriter().encode()) tables.try_emplace(area, std::move(*empty));
+  JitRowsOfProcess rows;
+  for (const JitLayer& layer : process.layers) rows.add_layer(layer.map->rows.share());
+  const std::vector<std::uint32_t> areas = rows.areas();
+  std::set<std::uint32_t> all =
+      std::exchange(process.sent_areas, std::set<std::uint32_t>(areas.begin(), areas.end()));
+  all.insert(areas.begin(), areas.end());
+  for (const std::uint32_t area : all) {
+    if (const auto table = rows.encode(area)) {
+      options_.send_rows(key, process.facts.uid, area, *table);
+    }
   }
-  for (const auto& [area, table] : tables) {
-    options_.send_rows(key, process.facts.uid, area, table);
-  }
-  process.sent_areas = std::move(areas);
 }
 
 std::optional<JitFunction> JitProcesses::at(const ProcessKey& process, std::uint64_t address,
