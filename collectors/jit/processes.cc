@@ -299,9 +299,10 @@ void JitProcesses::inherit(const ProcessKey& key, Process& process) {
 }
 
 void JitProcesses::send_rows(Clock::time_point now) {
-  if (now < next_rows_) return;
+  std::erase_if(requests_, [](const Request& request) { return request.token.expired(); });
+  if (now < next_rows_ || requests_.size() >= kMaxRequests) return;
   for (auto& [key, process] : processes_) {
-    if (process.is_gone || now < process.next_rows) continue;
+    if (process.is_gone || now < process.next_rows || has_request(process.payer)) continue;
     std::uint64_t changes = 0;
     for (const JitLayer& layer : process.layers) changes += layer.map->rows.changes();
     if (changes == process.sent_changes) {
@@ -317,18 +318,26 @@ void JitProcesses::send_rows(Clock::time_point now) {
   }
 }
 
-// Areas that had rows and have none any more get tables without rows.
-void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) const {
-  JitRowsOfProcess rows;
-  for (const JitLayer& layer : process.layers) rows.add_layer(layer.map->rows.share());
-  const std::vector<std::uint32_t> areas = rows.areas();
+bool JitProcesses::has_request(std::uint32_t payer) const {
+  return std::ranges::find(requests_, payer, &Request::payer) != requests_.end();
+}
+
+// Areas that had rows and have none any more get tables without rows. The last table that is made
+// releases the rows, on the thread that makes it: that takes as long as to make it.
+void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) {
+  auto rows = std::make_shared<JitRowsOfProcess>();
+  for (const JitLayer& layer : process.layers) rows->add_layer(layer.map->rows.share());
+  const std::vector<std::uint32_t> areas = rows->areas();
   std::set<std::uint32_t> all =
       std::exchange(process.sent_areas, std::set<std::uint32_t>(areas.begin(), areas.end()));
   all.insert(areas.begin(), areas.end());
+  const auto token = std::make_shared<char>();
+  requests_.push_back({.payer = process.payer, .token = token});
   for (const std::uint32_t area : all) {
-    if (const auto table = rows.encode(area)) {
-      options_.send_rows(key, process.facts.uid, area, *table);
-    }
+    options_.send_rows(key, process.facts.uid, area, [token, area, kept = rows]() mutable {
+      const auto shared = std::exchange(kept, nullptr);
+      return shared->encode(area);
+    });
   }
 }
 
