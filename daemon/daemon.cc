@@ -87,8 +87,8 @@ std::unique_ptr<JitProcesses> start_jit(const Config& config,
                                         const std::unique_ptr<Sampler>& sampler,
                                         UserRefusals& refusals) {
   auto send_rows = [&sampler](const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
-                              std::string_view table) {
-    sampler->set_jit_code_rows(process, owner, area, table);
+                              EncodeTable encode) {
+    sampler->set_jit_code_rows(process, owner, area, std::move(encode));
   };
   auto watch_memory = [&sampler, was_logged = false](const ProcessKey& process,
                                                      std::span<const AddressRange> ranges) mutable {

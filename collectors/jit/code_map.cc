@@ -63,7 +63,7 @@ void JitCodeMap::unmap(const UnmapView& unmap) {
 
 void JitCodeMap::forget_code() {
   index = JitCodeIndex{kLimits};
-  rows = {};
+  rows.erase(0, UINT64_MAX);
   bytes = memory_bytes();
 }
 
@@ -73,6 +73,7 @@ std::shared_ptr<JitCodeMap> JitCodeMaps::make(std::shared_ptr<const JitSourceFil
   map->number = ++last_number_;
   map->source = std::move(source);
   map->is_shared = is_shared;
+  map->rows = JitCodeRows(forgotten_);
   map->bytes = map->memory_bytes();
   maps_.push_back(map);
   return map;

@@ -26,6 +26,11 @@ struct JitCodeMap {
   // functions, and a few, since a runtime's records come late.
   static constexpr std::uint64_t kFreeUnmaps = 256;
 
+  JitCodeMap() = default;
+  JitCodeMap(const JitCodeMap&) = delete;
+  JitCodeMap& operator=(const JitCodeMap&) = delete;
+  ~JitCodeMap() { rows.erase(0, UINT64_MAX); }
+
   std::uint32_t number = 0;                     // of all code maps
   std::shared_ptr<const JitSourceFile> source;  // that describes the code
   // By all processes that have the file mapped. An unmap by one does not end code.
@@ -62,8 +67,11 @@ class JitCodeMaps {
   void forget_code_of(const IsOwner& is_owner) const;
   void add_to(JitStats& stats) const;
   void forget_unused();
+  // As JitForgottenRows::destroy_some(), of the rows of all code maps.
+  bool destroy_some() { return forgotten_->destroy_some(); }
 
  private:
+  std::shared_ptr<JitForgottenRows> forgotten_ = std::make_shared<JitForgottenRows>();
   std::vector<std::weak_ptr<JitCodeMap>> maps_;
   std::uint32_t last_number_ = 0;
 };

@@ -145,6 +145,7 @@ std::chrono::seconds JitProcesses::interval(Clock::time_point now) const {
 }
 
 bool JitProcesses::poll(Clock::time_point now) {
+  const bool is_clean = sources_.destroy_some();
   if (waiting_.empty()) std::ranges::move(follower_->take(), std::back_inserter(waiting_));
   for (bool is_part = false; !waiting_.empty() && !is_part;) {
     is_part = std::holds_alternative<JitFileGrew>(waiting_.front());
@@ -155,7 +156,7 @@ bool JitProcesses::poll(Clock::time_point now) {
   scan_and_reap(now);
   if (options_.send_rows) send_rows(now);
   for (auto& [key, process] : processes_) report_memory(key, process);
-  return waiting_.empty();
+  return waiting_.empty() && is_clean;
 }
 
 void JitProcesses::on(const JitProcessScanned& scanned) {
@@ -298,9 +299,10 @@ void JitProcesses::inherit(const ProcessKey& key, Process& process) {
 }
 
 void JitProcesses::send_rows(Clock::time_point now) {
-  if (now < next_rows_) return;
+  std::erase_if(requests_, [](const Request& request) { return request.token.expired(); });
+  if (now < next_rows_ || requests_.size() >= kMaxRequests) return;
   for (auto& [key, process] : processes_) {
-    if (process.is_gone || now < process.next_rows) continue;
+    if (process.is_gone || now < process.next_rows || has_request(process.payer)) continue;
     std::uint64_t changes = 0;
     for (const JitLayer& layer : process.layers) changes += layer.map->rows.changes();
     if (changes == process.sent_changes) {
@@ -316,19 +318,27 @@ void JitProcesses::send_rows(Clock::time_point now) {
   }
 }
 
-void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) const {
-  JitCodeRows rows;
-  for (const JitLayer& layer : process.layers) rows.add_missing(layer.map->rows);
-  std::map<std::uint32_t, std::string> tables = rows.tables();
-  std::set<std::uint32_t> areas;
-  for (const auto& [area, table] : tables) areas.insert(area);
-  for (const std::uint32_t area : process.sent_areas) {
-    if (auto empty = UnwindTableWriter().encode()) tables.try_emplace(area, std::move(*empty));
+bool JitProcesses::has_request(std::uint32_t payer) const {
+  return std::ranges::find(requests_, payer, &Request::payer) != requests_.end();
+}
+
+// Areas that had rows and have none any more get tables without rows. The last table that is made
+// releases the rows, on the thread that makes it: that takes as long as to make it.
+void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) {
+  auto rows = std::make_shared<JitRowsOfProcess>();
+  for (const JitLayer& layer : process.layers) rows->add_layer(layer.map->rows.share());
+  const std::vector<std::uint32_t> areas = rows->areas();
+  std::set<std::uint32_t> all =
+      std::exchange(process.sent_areas, std::set<std::uint32_t>(areas.begin(), areas.end()));
+  all.insert(areas.begin(), areas.end());
+  const auto token = std::make_shared<char>();
+  requests_.push_back({.payer = process.payer, .token = token});
+  for (const std::uint32_t area : all) {
+    options_.send_rows(key, process.facts.uid, area, [token, area, kept = rows]() mutable {
+      const auto shared = std::exchange(kept, nullptr);
+      return shared->encode(area);
+    });
   }
-  for (const auto& [area, table] : tables) {
-    options_.send_rows(key, process.facts.uid, area, table);
-  }
-  process.sent_areas = std::move(areas);
 }
 
 std::optional<JitFunction> JitProcesses::at(const ProcessKey& process, std::uint64_t address,

@@ -25,7 +25,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collectors/bpf/sample.h"
@@ -40,15 +39,18 @@
 #include "collectors/jit/sources.h"
 #include "collectors/jit/stats.h"
 #include "formats/base/result.h"
+#include "formats/unwind/unwind_table.h"
 
 namespace profd {
 
 struct JitOptions {
-  // Takes the rows of a process's code in one area of 4 GiB (address >> 32), as an encoded table
-  // (formats/unwind/unwind_table.h) of the lower halves of the addresses. They replace the area's
-  // earlier rows.
+  // Requests that the rows of a process's code in one area of 4 GiB (address >> 32) replace the
+  // area's earlier rows. `encode` makes their table (formats/unwind/unwind_table.h), with the lower
+  // halves of the addresses as offsets. It has many milliseconds of work, so call it once on
+  // another thread. Destroy it when the table is installed or refused: until then there is no other
+  // request for a process of that user.
   using SendRows = std::function<void(const ProcessKey& process, std::uint32_t owner,
-                                      std::uint32_t area, std::string_view table)>;
+                                      std::uint32_t area, EncodeTable encode)>;
 
   // All ranges of a process; none: they need not be watched any longer.
   using WatchMemory =
@@ -57,7 +59,7 @@ struct JitOptions {
   // To be watched: the host's /tmp, where runtimes write by default.
   std::vector<std::string> directories{kHostTmp, "/tmp"};
 
-  // Where poll() sends the unwind rows of processes' JIT code; empty: nowhere.
+  // Where poll() sends the unwind rows of processes' JIT code; null: nowhere.
   SendRows send_rows{};
 
   // Where on_mapping() and poll() report the memory in which processes run JIT code that is known.
@@ -87,6 +89,9 @@ class JitProcesses {
   // change all the time, and the longest.
   static constexpr std::chrono::seconds kFirstRows{1};
   static constexpr std::chrono::seconds kLastRows{8};
+  // Processes whose tables are being made and installed; one of each user. Meanwhile their rows
+  // take memory twice where the code changes.
+  static constexpr std::size_t kMaxRequests = 4;
 
   // Starts the follower's thread and its parser: the program's main() must know its children.
   static Result<std::unique_ptr<JitProcesses>> start(JitOptions options);
@@ -190,7 +195,8 @@ class JitProcesses {
   void inherit(const ProcessKey& key, Process& process);
   [[nodiscard]] std::uint64_t start_of(const ProcessKey& key);  // in the clock of samples
   void send_rows(Clock::time_point now);
-  void send_rows_of(const ProcessKey& key, Process& process) const;
+  void send_rows_of(const ProcessKey& key, Process& process);
+  [[nodiscard]] bool has_request(std::uint32_t payer) const;
 
   std::unique_ptr<JitFollower> follower_;
   JitOptions options_;
@@ -202,6 +208,12 @@ class JitProcesses {
   std::int64_t suspended_ns_ = 0;                       // since the boot
   std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by payer
   ProcessUsers users_;
+  // The tables that are being made for one process.
+  struct Request {
+    std::uint32_t payer = 0;
+    std::weak_ptr<const void> token;  // all functions that make these tables have it
+  };
+  std::vector<Request> requests_;
   Clock::time_point next_rows_{};
   Clock::time_point reaped_at_{};
 };

@@ -124,6 +124,9 @@ class JitSources {
   // Releases the sources that no process uses.
   void release_unless(const std::set<const JitSource*>& in_use);
 
+  // Destroys some of the unwind rows that are not needed any more. False: there are more.
+  bool destroy_some() { return maps_.destroy_some(); }
+
   // The file with that number (JitCode::source). Null once none of its code is known.
   [[nodiscard]] std::shared_ptr<const JitSourceFile> file(std::uint16_t number) const;
 

@@ -87,8 +87,8 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override;
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding_->stats(); }
   void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
-                         std::string_view table) override {
-    unwinding_->set_jit_code_rows(process, owner, area, table);
+                         EncodeTable encode) override {
+    unwinding_->set_jit_code_rows(process, owner, area, std::move(encode));
   }
   Result<void> watch_unmaps(const ProcessKey& process,
                             std::span<const AddressRange> ranges) override {

@@ -12,7 +12,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collectors/bpf/bpf_function.h"
@@ -23,6 +22,7 @@
 #include "collectors/unwinding/stats.h"
 #include "formats/base/address_range.h"
 #include "formats/base/result.h"
+#include "formats/unwind/unwind_table.h"
 
 namespace profd {
 
@@ -147,9 +147,9 @@ class Sampler {
   [[nodiscard]] virtual std::vector<BpfFunction> bpf_functions() const = 0;
   [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
 
-  // Sets the unwind rows of a process's JIT code (unwinding.h).
+  // Sets the unwind rows of a process's JIT code, which `encode` makes (unwinding.h).
   virtual void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
-                                 std::string_view table) = 0;
+                                 EncodeTable encode) = 0;
 
   // From now on, or some ms later, the sink gets an event when the process unmaps memory in these
   // ranges, at most 8; none end that. Errors: the kernel cannot report it, which a later call may

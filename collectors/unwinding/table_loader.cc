@@ -54,6 +54,25 @@ std::string name_of_content(const struct stat& status, const UnwindSource& sourc
   return name;
 }
 
+// `request` is without a table.
+LoadResult make_jit_table(LoadResult request) {
+  auto table = std::make_unique<LoadedTable>();
+  auto bytes = request.encode();
+  if (!bytes) {
+    request.refusal = refusal_of(bytes.error().code);
+    return request;
+  }
+  table->bytes = std::move(*bytes);
+  auto view = read_unwind_table(table->bytes);
+  if (!view) {
+    request.refusal = refusal_of(view.error().code);
+    return request;
+  }
+  table->view = std::move(*view);
+  request.table = std::move(table);
+  return request;
+}
+
 }  // namespace
 
 // What only the loading thread uses.
@@ -149,8 +168,8 @@ TableLoader::~TableLoader() {
 }
 
 void TableLoader::run(const std::stop_token& stop, Work& work) {
-  for (Queued queued = next(stop); queued.file; queued = next(stop)) {
-    LoadResult result = load_in_share(work, queued);
+  for (auto queued = next(stop); queued; queued = next(stop)) {
+    LoadResult result = load_in_share(work, *queued);
     parser_restarts_ = work.parser_restarts();
     {
       const std::lock_guard lock(mutex_);
@@ -160,24 +179,34 @@ void TableLoader::run(const std::stop_token& stop, Work& work) {
   }
 }
 
-LoadResult TableLoader::load_in_share(Work& work, const Queued& queued) {
-  const MappedFile& file = *queued.file;
+LoadResult TableLoader::load_in_share(Work& work, Queued& queued) {
   const auto begin = std::chrono::steady_clock::now();
   forget_some_time(begin);
-  std::chrono::nanoseconds& time = time_of_user_[queued.user];
-  if (queued.user != 0 && time >= kMaxTime) {
+  Used& used = time_of_user_[queued.user];
+  if (!queued.file) {
+    LoadResult result = make_jit_table(std::move(queued.jit_code));
+    used.all += std::chrono::steady_clock::now() - begin;
+    return result;
+  }
+  const MappedFile& file = *queued.file;
+  if (queued.user != 0 && used.by_files >= kMaxTime) {
     return {.file = file.key, .content = {}, .table = {}, .refusal = TableRefusal::kOverShare};
   }
   LoadResult result = work.load(file);
-  time += std::chrono::steady_clock::now() - begin;
+  const auto took = std::chrono::steady_clock::now() - begin;
+  used.all += took;
+  used.by_files += took;
   return result;
 }
 
 void TableLoader::forget_some_time(std::chrono::steady_clock::time_point now) {
   if (now - forgotten_at_ < kForgetInterval) return;
   forgotten_at_ = now;
-  for (auto& [user, time] : time_of_user_) time /= 2;
-  std::erase_if(time_of_user_, [](const auto& entry) { return entry.second.count() == 0; });
+  for (auto& [user, used] : time_of_user_) {
+    used.all /= 2;
+    used.by_files /= 2;
+  }
+  std::erase_if(time_of_user_, [](const auto& entry) { return entry.second.all.count() == 0; });
 }
 
 // The first file of root, otherwise the first of the user who has used the least time.
@@ -186,17 +215,17 @@ TableLoader::Queue::iterator TableLoader::fairest(Queue& queue) {
     const bool is_users = queued.user != 0;
     const auto known = is_users ? time_of_user_.find(queued.user) : time_of_user_.end();
     const auto time =
-        known == time_of_user_.end() ? std::chrono::nanoseconds::zero() : known->second;
+        known == time_of_user_.end() ? std::chrono::nanoseconds::zero() : known->second.all;
     return std::pair(is_users, time);
   });
 }
 
-TableLoader::Queued TableLoader::next(const std::stop_token& stop) {
+std::optional<TableLoader::Queued> TableLoader::next(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, stop, [this] {
     return ready_.size() < kMaxReady && !(urgent_.empty() && background_.empty());
   });
-  if (stop.stop_requested()) return {};
+  if (stop.stop_requested()) return std::nullopt;
   Queue& queue = urgent_.empty() ? background_ : urgent_;
   const auto chosen = fairest(queue);
   Queued queued = std::move(*chosen);
@@ -223,6 +252,19 @@ bool TableLoader::request(std::shared_ptr<const MappedFile> file, Urgency urgenc
   }
   changed_.notify_one();
   return true;
+}
+
+void TableLoader::request_jit_code(const FileKey& area, std::uint32_t owner, std::string content,
+                                   EncodeTable encode) {
+  Queued queued{
+      .user = owners_.owner_of(owner),
+      .jit_code = {
+          .file = area, .content = std::move(content), .table = {}, .encode = std::move(encode)}};
+  {
+    const std::lock_guard lock(mutex_);
+    urgent_.push_back(std::move(queued));
+  }
+  changed_.notify_one();
 }
 
 void TableLoader::prioritize(const FileKey& file) {

@@ -1,5 +1,5 @@
-// Makes the unwind tables of files on its own thread with its own parser. Each request results in a
-// table or a refusal.
+// Makes the unwind tables of files on its own thread with its own parser, and those of JIT code.
+// Each request results in a table or a refusal.
 //
 // Urgent files, for which stacks wait, come before background files. Within each queue the files of
 // root come first, then those of the user who has used the least time, so that no user can delay
@@ -8,6 +8,9 @@
 // users never keep root's files out; files of a user who has used kMaxTime are refused until some
 // of it is forgotten; no table is made while kMaxReady results are waiting. The io thread calls the
 // functions; it shares only the queues and the results with the loading thread.
+//
+// Tables of JIT code are urgent. Their time counts for the order, but nothing is refused for it:
+// the caller limits their number.
 
 #pragma once
 
@@ -19,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -46,10 +50,11 @@ struct LoadedTable {
 };
 
 struct LoadResult {
-  FileKey file;
+  FileKey file;                        // or that of an area of JIT code
   std::string content;                 // a name of what the table is made from
   std::unique_ptr<LoadedTable> table;  // null: refused
   TableRefusal refusal = TableRefusal::kVanished;
+  EncodeTable encode{};  // of JIT code: what made the table; its end is awaited elsewhere
 };
 
 class TableLoader {
@@ -74,6 +79,10 @@ class TableLoader {
   // descriptor.
   [[nodiscard]] bool request(std::shared_ptr<const MappedFile> file, Urgency urgency);
 
+  // `encode` is called and its table checked on the loading thread. The result has it.
+  void request_jit_code(const FileKey& area, std::uint32_t owner, std::string content,
+                        EncodeTable encode);
+
   // Moves a file from the background queue to the urgent one if there is room for it.
   void prioritize(const FileKey& file);
 
@@ -86,23 +95,30 @@ class TableLoader {
  private:
   class Work;
   struct Queued {
-    std::shared_ptr<const MappedFile> file;  // null: the thread is to stop
-    std::uint32_t user = 0;                  // whose the file is
+    std::shared_ptr<const MappedFile> file{};  // null: it is JIT code
+    std::uint32_t user = 0;                    // whose the file or code is
+    LoadResult jit_code{};                     // without a table
   };
   using Queue = std::deque<Queued>;
 
+  // What was used by a user.
+  struct Used {
+    std::chrono::nanoseconds all{};
+    std::chrono::nanoseconds by_files{};
+  };
+
   explicit TableLoader(UidOwners owners) : owners_(std::move(owners)) {}
   void run(const std::stop_token& stop, Work& work);
-  Queued next(const std::stop_token& stop);
+  // None: the thread is to stop.
+  std::optional<Queued> next(const std::stop_token& stop);
   [[nodiscard]] static bool has_room(const Queue& queue, std::uint32_t user);
   [[nodiscard]] Queue::iterator fairest(Queue& queue);
-  LoadResult load_in_share(Work& work, const Queued& queued);
+  LoadResult load_in_share(Work& work, Queued& queued);
   void forget_some_time(std::chrono::steady_clock::time_point now);
 
   UniqueFd wake_;
-  UidOwners owners_;  // only the io thread uses it
-  // Time used by user. Only the loading thread uses it.
-  std::map<std::uint32_t, std::chrono::nanoseconds> time_of_user_;
+  UidOwners owners_;                            // only the io thread uses it
+  std::map<std::uint32_t, Used> time_of_user_;  // only the loading thread uses it
   std::chrono::steady_clock::time_point forgotten_at_;
   std::atomic<std::uint64_t> parser_restarts_ = 0;
   std::mutex mutex_;  // guards the queues and ready_

@@ -93,10 +93,14 @@ std::optional<TableRefusal> UnwindTables::install(const MappedCode& file,
 std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file,
                                                   const std::string& content,
                                                   const UnwindTableView& table) {
-  if (by_file_.contains(file.key)) {
-    free_when_unused(unpublish(file.key));
-  }
-  return install(file, content, table);
+  if (!by_file_.contains(file.key)) return install(file, content, table);
+  SharedTable shared{.content = content, .payer = file.payer};
+  const auto refusal = store(shared, table);
+  if (refusal && arenas_.is_making_arena()) return refusal;
+  // To make room, it may have been evicted already.
+  if (by_file_.contains(file.key)) free_when_unused(unpublish(file.key));
+  if (!refusal) add_table(file, std::move(shared));
+  return refusal;
 }
 
 bool UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {

@@ -80,8 +80,9 @@ class UnwindTables {
   std::optional<TableRefusal> install(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
-  // Removes the file's table, then installs the new one, which may fail. The memory of the old one
-  // is free when the programs that are running now have ended.
+  // Installs the new table, and removes the file's old one then. Where there is no room for the new
+  // one, the old one is removed too, unless memory is being made for both. Its own memory is free
+  // when the programs that are running now have ended.
   std::optional<TableRefusal> replace(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 

@@ -17,7 +17,8 @@ namespace {
 constexpr std::chrono::seconds kNewRequestInterval{60};
 // Mappings of one file that wait until it is open; further ones are tried again by time.
 constexpr std::size_t kMaxWaitingForFile = 64;
-constexpr std::size_t kMaxLateRows = 256;
+// Of tables of JIT code that wait for room. One of a large program takes 2 MiB.
+constexpr std::size_t kMaxLateJitBytes = std::size_t{32} << 20;
 // Who pays for a file of root's process that could not be opened: no user.
 constexpr std::uint32_t kUnknownUser = UINT32_MAX;
 
@@ -320,29 +321,30 @@ void Unwinding::count_refusal(const MappedCode& file, TableRefusal reason) {
 }
 
 void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
-                                  std::uint32_t area, std::string_view table) {
+                                  std::uint32_t area, EncodeTable encode) {
   const FileKey key = jit_code_location(process, std::uint64_t{area} << PROFD_JIT_AREA_SHIFT).key;
-  const MappedCode file{.key = key, .payer = owner, .regions = {}};
   // Rows of different areas are never shared, so the content is named by the area.
-  const std::string content = "jit-" + std::to_string(process.tgid) + "-" +
-                              std::to_string(process.start_ns) + "-" +
-                              std::to_string(process.exec_id) + "-" + std::to_string(area);
-  // A view needs aligned bytes, as those of a string are.
-  const std::string bytes(table);
-  const auto view = read_unwind_table(bytes);
-  if (!view) return;
-  const auto refusal = tables_.replace(file, content, *view);
-  if (!refusal) return;
-  if (may_have_room_soon(*refusal) && late_rows_.size() < kMaxLateRows) {
-    late_rows_.push_back({process, owner, area, bytes});
-  } else {
-    count_refusal(file, *refusal);
-  }
+  std::string content = "jit-" + std::to_string(process.tgid) + "-" +
+                        std::to_string(process.start_ns) + "-" + std::to_string(process.exec_id) +
+                        "-" + std::to_string(area);
+  loading_.try_emplace(key, MappedCode{.key = key, .payer = owner, .regions = {}});
+  loader_->request_jit_code(key, owner, std::move(content), std::move(encode));
 }
 
-bool Unwinding::may_have_room_soon(TableRefusal refusal) const {
-  return tables_.has_room_soon() &&
-         (refusal == TableRefusal::kOverMemory || refusal == TableRefusal::kOverShare);
+// Keeps a result for which there was no room. False: it has no room soon, or too many wait already.
+bool Unwinding::keep_until_room(LoadResult& result, TableRefusal refusal) {
+  const bool may_have_room = tables_.has_room_soon() && (refusal == TableRefusal::kOverMemory ||
+                                                         refusal == TableRefusal::kOverShare);
+  if (!may_have_room) return false;
+  if (!result.encode) {
+    late_results_.push_back(std::move(result));
+    return true;
+  }
+  std::size_t bytes = result.table->bytes.size();
+  for (const LoadResult& late : late_jit_tables_) bytes += late.table->bytes.size();
+  if (bytes > kMaxLateJitBytes) return false;
+  late_jit_tables_.push_back(std::move(result));
+  return true;
 }
 
 bool Unwinding::poll() {
@@ -351,14 +353,24 @@ bool Unwinding::poll() {
   tables_.tick(now_ns);
   mappings_.tick(now_ns);
   for (const auto& file : files_.take_opened()) continue_with(file);
-  for (const LateRows& rows : std::exchange(late_rows_, {})) {
-    set_jit_code_rows(rows.process, rows.owner, rows.area, rows.table);
-  }
+  const bool has_late = install_late_jit_tables(now + kMaxTurn);
   const bool has_results = install_results(now + kMaxTurn);
   const bool has_stacks = deferred_.poll(now, now + kMaxTurn);
   late_mappings_.try_due(now, [this](const LateMapping& late) { return open_again(late); });
   late_tables_.try_due(now, [this](const MappedCode& code) { return load_again(code); });
-  return has_results || has_stacks;
+  return has_late || has_results || has_stacks;
+}
+
+// Tables of JIT code that have no room yet keep no others waiting. True: there was no time for all.
+bool Unwinding::install_late_jit_tables(Clock::time_point end) {
+  for (std::size_t left = late_jit_tables_.size(); left > 0; --left) {
+    if (Clock::now() >= end) return true;
+    LoadResult result = std::move(late_jit_tables_.front());
+    late_jit_tables_.pop_front();
+    install(std::move(result));
+    if (late_jit_tables_.size() == left) return false;  // it has no room yet
+  }
+  return false;
 }
 
 // Tables that had no room come first, and new ones only once they have some. True: there are more.
@@ -383,11 +395,10 @@ void Unwinding::install(LoadResult result) {
   const MappedCode file = known->second;
   std::optional<TableRefusal> refusal = result.refusal;
   if (result.table) {
-    refusal = tables_.install(file, result.content, result.table->view);
-    if (refusal && may_have_room_soon(*refusal)) {
-      late_results_.push_back(std::move(result));
-      return;
-    }
+    const UnwindTableView& table = result.table->view;
+    refusal = result.encode ? tables_.replace(file, result.content, table)
+                            : tables_.install(file, result.content, table);
+    if (refusal && keep_until_room(result, *refusal)) return;
   }
   loading_.erase(known);
   if (refusal) {

@@ -50,11 +50,12 @@ class Unwinding {
 
   void on_record(const Record& record) noexcept;
 
-  // Sets the rows of a process's JIT code in one area of 4 GiB (address >> 32), in place
-  // of earlier ones. `table` is an encoded table; its offsets are the lower half of the addresses.
-  // A table without room is counted as refused.
+  // Has the rows of a process's JIT code in one area of 4 GiB (address >> 32) made, and sets them
+  // in place of earlier ones. `encode` makes their table on another thread; its offsets are the
+  // lower half of the addresses. It is destroyed when the table is installed or refused, and until
+  // then there must be no other one for the area. A table without room is counted as refused.
   void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
-                         std::string_view table);
+                         EncodeTable encode);
 
   // Passes on the mappings of files that were opened since the last call, installs the tables that
   // were made, continues the stacks that wait for them, and tries files again. True: tables or
@@ -110,16 +111,9 @@ class Unwinding {
   [[nodiscard]] MappedCode mapped_code(const CodeMapping& mapping, const MappedFile* opened);
   [[nodiscard]] bool is_worth_retrying(const MappedCode& file, bool can_be_read) const;
   bool install_results(Clock::time_point end);
+  bool install_late_jit_tables(Clock::time_point end);
   void install(LoadResult result);
-  [[nodiscard]] bool may_have_room_soon(TableRefusal refusal) const;
-
-  // Rows of JIT code that had no room while removed tables still took memory.
-  struct LateRows {
-    ProcessKey process;
-    std::uint32_t owner;
-    std::uint32_t area;
-    std::string table;
-  };
+  [[nodiscard]] bool keep_until_room(LoadResult& result, TableRefusal refusal);
 
   MappedFiles& files_;
   UserRefusals* refusals_;
@@ -133,9 +127,10 @@ class Unwinding {
   // By the process and the id of the mapping.
   RetryQueue<std::pair<ProcessKey, std::uint64_t>, LateMapping> late_mappings_;
   RetryQueue<FileKey, MappedCode> late_tables_;
-  std::deque<LoadResult> results_;        // to be installed
-  std::vector<LoadResult> late_results_;  // as late_rows_
-  std::vector<LateRows> late_rows_;
+  std::deque<LoadResult> results_;  // to be installed
+  // Those that had no room while removed tables still took memory: of files, and of JIT code.
+  std::vector<LoadResult> late_results_;
+  std::deque<LoadResult> late_jit_tables_;
   SampleSink& next_;
   DeferredUnwinder deferred_;
   std::unique_ptr<TableLoader> loader_;

@@ -215,9 +215,7 @@ void Aggregator::make_room(SessionSamples& session, ProcessSamples& process,
   const JitLookup code = naming_ != nullptr ? naming_->lookup(key) : JitLookup();
   const auto end = std::chrono::steady_clock::now() + kMaxFoldTime;
   process.jit.fold_oldest_half([&](std::uint32_t stack, std::uint64_t a, std::uint64_t b) {
-    if (!code.at) return true;
-    return std::chrono::steady_clock::now() < end &&
-           means_the_same(stacks, stacks.stacks()[stack], a, b, code);
+    return !code.at || means_the_same(stacks, stacks.stacks()[stack], a, b, code, end);
   });
   discharge(session, process.payer, (before - process.jit.entries().size()) * JitLog::kEntryBytes);
 }

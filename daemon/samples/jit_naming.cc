@@ -6,9 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "daemon/base/coroutines.h"
 
@@ -22,8 +20,10 @@ using std::chrono_literals::operator""ms;
 constexpr auto kReadPause = 10ms;
 constexpr int kReadTries = 300;
 
-// These take some milliseconds where each search visits as many rows of hostile code as it may.
+// Of one turn. A frame needs up to 0.1 ms: where its search visits as many rows of hostile code as
+// it may, in each layer of the process.
 constexpr std::size_t kFramesAtATime = 1'000;
+constexpr auto kMaxTurn = 5ms;
 
 bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
 
@@ -91,12 +91,12 @@ void JitNaming::release(const std::vector<ProcessKey>& held) {
   }
 }
 
-// The rings are drained between two steps.
+// The rings are drained between two turns, also where each process needs only one.
 boost::asio::awaitable<void> JitNaming::resolve(ProcessSnapshot& process) {
-  const auto executor = co_await boost::asio::this_coro::executor;
   JitResolver resolver = resolver_of(process, lookup(process.key));
-  while (resolver.advance(kFramesAtATime)) {
-    co_await boost::asio::post(executor, boost::asio::use_awaitable);
+  for (bool has_more = true; has_more;) {
+    has_more = resolver.advance(kFramesAtATime, Clock::now() + kMaxTurn);
+    co_await yield();
   }
   finish(resolver, process);
 }
@@ -116,7 +116,7 @@ boost::asio::awaitable<void> JitNaming::resolve_in_time(SessionSnapshot& snapsho
     for (bool has_more = true; has_more;) {
       const Clock::time_point begin = Clock::now();
       end = begin + share;
-      has_more = resolver.advance(kFramesAtATime);
+      has_more = resolver.advance(kFramesAtATime, begin + kMaxTurn);
       const auto took = std::min<Clock::duration>(share, Clock::now() - begin);
       share -= took;
       left -= took;

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -108,6 +109,9 @@ class UnwindTableWriter {
   std::uint64_t row_count_ = 0;
   std::uint32_t lost_[kCfiLossCount] = {};
 };
+
+// Makes an encoded table, on another thread.
+using EncodeTable = std::function<Result<std::string>()>;
 
 struct UnwindRegionView {
   UnwindRegionHeader header;

@@ -100,8 +100,8 @@ class JitUnwindingTest : public testing::TestWithParam<bool> {
     auto jit = JitProcesses::start({
         .send_rows =
             [this](const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
-                   std::string_view table) {
-              sampler_->set_jit_code_rows(process, owner, area, table);
+                   EncodeTable encode) {
+              sampler_->set_jit_code_rows(process, owner, area, std::move(encode));
               ++tables_;
             },
     });

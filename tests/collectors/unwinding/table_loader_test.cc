@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -246,6 +247,43 @@ TEST_F(TableLoaderTest, TheQueueIsLimited) {
   EXPECT_LE(taken, TableLoader::kMaxQueued + TableLoader::kMaxReady + 1);
   // Urgent files have their own queue.
   EXPECT_TRUE(loader_->request(file, TableLoader::Urgency::kStacksWait));
+}
+
+// What makes the table may hold the last reference to much memory.
+TEST_F(TableLoaderTest, ATableOfJitCodeIsMadeOnTheLoadingThread) {
+  std::thread::id maker;
+  auto rows = std::make_shared<std::vector<std::uint64_t>>(1000);
+  const std::weak_ptr<std::vector<std::uint64_t>> source = rows;
+  loader_->request_jit_code({.inode = 2}, 1000, "jit", [&maker, rows = std::move(rows)]() mutable {
+    maker = std::this_thread::get_id();
+    const auto own = std::exchange(rows, nullptr);
+    UnwindTableWriter writer;
+    profd_rule rule{};
+    rule.kind = PROFD_RULE_END;
+    for (std::size_t i = 0; i < own->size(); ++i) {
+      writer.add({.offset = 8 * i, .rule = i % 2 == 0 ? rule : profd_rule{}});
+    }
+    return writer.encode();
+  });
+  const LoadResult result = next();
+  EXPECT_EQ(result.file.inode, 2U);
+  EXPECT_EQ(result.content, "jit");
+  ASSERT_TRUE(result.table);
+  EXPECT_EQ(result.table->view.header.row_count, 1000U + 1);
+  EXPECT_TRUE(result.encode) << "its end reports that the table is installed";
+  EXPECT_TRUE(source.expired());
+  EXPECT_NE(maker, std::this_thread::get_id());
+  EXPECT_EQ(cached(), 0U);
+}
+
+TEST_F(TableLoaderTest, ATableOfJitCodeThatCannotBeMadeIsRefused) {
+  loader_->request_jit_code({.inode = 2}, 1000, "jit",
+                            [] { return fail(ErrorCode::kTooLarge, "too many rows"); });
+  EXPECT_EQ(next().refusal, TableRefusal::kTooLarge);
+  loader_->request_jit_code({.inode = 2}, 1000, "jit", [] { return std::string("no table"); });
+  const LoadResult result = next();
+  EXPECT_FALSE(result.table);
+  EXPECT_EQ(result.refusal, TableRefusal::kMalformed);
 }
 
 // Gives a file new modification times until it is destroyed.

@@ -471,6 +471,77 @@ TEST_F(UnwindTablesTest, WithoutMemoryForAnArenaNothingChanges) {
   EXPECT_FALSE(install(file(1), "content", table_of(100)));
 }
 
+// As the table of JIT code does again and again.
+class ReplacedTableTest : public UnwindTablesTest {
+ protected:
+  std::optional<TableRefusal> replace(std::size_t rows, std::uint32_t payer = kUser) {
+    const std::string encoded = table_of(rows);
+    const auto view = read_unwind_table(encoded);
+    EXPECT_TRUE(view);
+    return tables_.replace(file(1, payer), "jit", *view);
+  }
+  [[nodiscard]] bool is_ready() const {
+    return tables_.state(file(1).key) == UnwindTables::State::kReady;
+  }
+};
+
+TEST_F(ReplacedTableTest, IsFreeAfterAGracePeriod) {
+  ASSERT_FALSE(replace(300));
+  const std::uint64_t bytes = stats().bytes;
+  const std::uint32_t number = entry(file(1), 0)->number;
+  state_.grace_periods_end = false;
+  ASSERT_FALSE(replace(300));
+  EXPECT_NE(entry(file(1), 0)->number, number);
+  EXPECT_EQ(stats().bytes, 2 * bytes);
+  EXPECT_EQ(stats().tables, 1U);
+  state_.grace_periods_end = true;
+  pass(1);
+  EXPECT_EQ(stats().bytes, bytes);
+}
+
+TEST_F(ReplacedTableTest, StaysWhileMemoryForTheNewOneIsMade) {
+  ASSERT_FALSE(replace(600));
+  const std::uint32_t number = entry(file(1), 0)->number;
+  state_.arenas_come = false;
+  EXPECT_EQ(replace(610), TableRefusal::kOverMemory);
+  EXPECT_TRUE(tables_.has_room_soon());
+  EXPECT_EQ(entry(file(1), 0)->number, number);
+  EXPECT_EQ(tables_.find_rule(file(1).key, 4).cfa_offset, 16);
+  state_.arenas_come = true;
+  pass(1);
+  ASSERT_FALSE(replace(610));
+  EXPECT_NE(entry(file(1), 0)->number, number);
+}
+
+// Four arenas, of which others have three.
+TEST_F(ReplacedTableTest, MakesRoomForTheNewOneWhereThereIsNoneForBoth) {
+  for (std::uint64_t i = 2; i <= 4; ++i) {
+    ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
+  }
+  ASSERT_FALSE(replace(900));
+  state_.grace_periods_end = false;
+  EXPECT_TRUE(replace(905));
+  EXPECT_FALSE(is_ready());
+  EXPECT_TRUE(tables_.has_room_soon());
+  state_.grace_periods_end = true;
+  pass(1);
+  EXPECT_FALSE(replace(905));
+  EXPECT_TRUE(is_ready());
+  EXPECT_EQ(stats().tables, 4U);
+}
+
+TEST_F(ReplacedTableTest, MayBeEvictedToMakeRoomForTheNewOne) {
+  ASSERT_FALSE(replace(900, kRoot));
+  pass(1);
+  for (std::uint64_t i = 2; i <= 4; ++i) {
+    ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
+  }
+  pass(UnwindTables::kHot / std::chrono::seconds(1) - 1);
+  ASSERT_FALSE(replace(900, kRoot));
+  EXPECT_TRUE(is_ready());
+  for (std::uint64_t i = 2; i <= 4; ++i) EXPECT_NE(entry(file(i), 0), nullptr);
+}
+
 TEST_F(UnwindTablesTest, TimesOfUseAreRefreshedEveryTenSeconds) {
   unsigned raised = 0;
   for (int i = 0; i < 100; ++i) {

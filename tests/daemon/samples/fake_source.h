@@ -86,8 +86,7 @@ class FakeSource final : public Sampler {
   void end_matching(SessionSlot slot) override { slots.at(slot)->is_ending = true; }
   [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override { return {}; }
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding; }
-  void set_jit_code_rows(const ProcessKey&, std::uint32_t, std::uint32_t,
-                         std::string_view) override {}
+  void set_jit_code_rows(const ProcessKey&, std::uint32_t, std::uint32_t, EncodeTable) override {}
   Result<void> watch_unmaps(const ProcessKey&, std::span<const AddressRange>) override {
     return {};
   }

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -33,11 +34,14 @@ MappingView mapping(std::uint64_t id, profd_mapping_kind kind) {
            .kind = kind}};
 }
 
+constexpr auto kNever = JitResolver::Clock::time_point::max();
+constexpr auto kAtOnce = JitResolver::Clock::time_point::min();
+
 // Resolves all at once.
 JitSamples resolve_jit(const StackTable& stacks, JitLog log, const ProcessImage& image,
                        const JitLookup& code) {
   JitResolver resolver(stacks, std::move(log), image, code);
-  while (resolver.advance(1000)) {
+  while (resolver.advance(1000, kNever)) {
   }
   return resolver.take();
 }
@@ -192,28 +196,78 @@ TEST_F(JitSamplesTest, SamplesBeyondTheMemoryLimitAreStillCounted) {
             (std::map<std::string, std::uint64_t>{{"made", kSamples}}));
 }
 
-TEST_F(JitSamplesTest, ATurnIsBoundedByTheFramesOfTheStacks) {
-  constexpr std::size_t kDepth = 100;
-  constexpr std::size_t kTurn = 1000;
-  for (std::uint64_t first = 0; first < 50; ++first) {
+// Stacks of so many frames each, all of JIT code.
+class DeepJitStacksTest : public JitSamplesTest {
+ protected:
+  static constexpr std::size_t kDepth = 100;
+
+  // Adds a sample of a stack that differs by its number.
+  void add_stack(std::uint64_t number, std::uint64_t time_ns) {
     SyntheticSample sample(kProcess);
-    for (std::uint64_t i = 0; i < kDepth; ++i) sample.user(at(kJit, 16 * (first + i)), kJit);
-    add(sample, 1 + first);
+    for (std::uint64_t i = 0; i < kDepth; ++i) sample.user(at(kJit, 16 * (number + i)), kJit);
+    add(sample, time_ns);
   }
-  std::size_t asked = 0;
-  JitLookup code = lookup();
-  code.at = [&asked, find = code.at](std::uint64_t address, std::uint64_t time_ns) {
-    ++asked;
-    return find(address, time_ns);
-  };
-  JitResolver resolver(samples().stacks, samples().jit, *aggregator_.processes().find(kProcess),
-                       code);
+
+  JitResolver resolver() {
+    JitLookup code = lookup();
+    code.at = [this, find = code.at](std::uint64_t address, std::uint64_t time_ns) {
+      ++asked_;
+      return find(address, time_ns);
+    };
+    return {samples().stacks, samples().jit, *aggregator_.processes().find(kProcess), code};
+  }
+
+  std::size_t asked_ = 0;
+};
+
+TEST_F(DeepJitStacksTest, ATurnIsBoundedByTheFramesOfTheStacks) {
+  constexpr std::size_t kTurn = 1000;
+  for (std::uint64_t number = 0; number < 50; ++number) add_stack(number, 1 + number);
+  JitResolver slices = resolver();
   std::size_t turns = 1;
-  for (std::size_t before = 0; resolver.advance(kTurn); before = asked, ++turns) {
-    EXPECT_LE(asked - before, kTurn + kDepth);
+  for (std::size_t before = 0; slices.advance(kTurn, kNever); before = asked_, ++turns) {
+    EXPECT_LE(asked_ - before, kTurn);
   }
-  EXPECT_EQ(asked, 50 * kDepth) << "each frame once";
-  EXPECT_GE(turns, 50 * kDepth / (kTurn + kDepth));
+  EXPECT_EQ(asked_, 50 * kDepth) << "each frame once";
+  EXPECT_GE(turns, 50 * kDepth / kTurn);
+}
+
+// One stack whose outermost frame changes its meaning again and again, and its other frames do not:
+// to find that out takes many look-ups.
+TEST_F(DeepJitStacksTest, ATurnWhoseTimeIsOverEndsInsideAStackAndTheNextOneContinues) {
+  for (std::uint64_t time = 1; time <= 200; ++time) add_stack(0, time);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    load("made" + std::to_string(i), at(kJit, 16 * (kDepth - 2)), 40 * i);
+  }
+  JitResolver whole = resolver();
+  ASSERT_FALSE(whole.advance(1'000'000, kNever));
+  const std::size_t asked_by_whole = std::exchange(asked_, 0);
+  JitResolver slices = resolver();
+  std::size_t turns = 1;
+  for (std::size_t before = 0; slices.advance(1'000'000, kAtOnce); before = asked_, ++turns) {
+    ASSERT_LE(asked_ - before, 2 * JitResolver::kFramesOfClock);
+  }
+  EXPECT_EQ(asked_, asked_by_whole) << "nothing is compared again";
+  EXPECT_GE(turns, asked_ / (2 * JitResolver::kFramesOfClock));
+  const JitSamples expected = whole.take();
+  const JitSamples found = slices.take();
+  EXPECT_EQ(found.runs.size(), 5U);
+  EXPECT_EQ(text_of(found, samples().stacks), text_of(expected, samples().stacks));
+  EXPECT_EQ(found.unnamed, expected.unnamed);
+}
+
+TEST_F(DeepJitStacksTest, AComparisonEndsWithItsTime) {
+  add_stack(0, 1);
+  JitLookup code = lookup();
+  code.at = [this](std::uint64_t, std::uint64_t) -> std::optional<JitFunction> {
+    ++asked_;
+    return std::nullopt;
+  };
+  const StackTable& stacks = samples().stacks;
+  EXPECT_TRUE(means_the_same(stacks, stacks.stacks()[0], 1, 2, code, kNever));
+  EXPECT_EQ(std::exchange(asked_, 0), 2 * kDepth);
+  EXPECT_FALSE(means_the_same(stacks, stacks.stacks()[0], 1, 2, code, kAtOnce));
+  EXPECT_EQ(asked_, 0U);
 }
 
 TEST_F(JitSamplesTest, AFullLogIsFoldedAndNothingIsLost) {
