@@ -1,6 +1,7 @@
 // Any bytes from a client of the control socket, who then sends no more. The connection ends, and
 // what it answered are whole HTTP responses.
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -51,11 +52,13 @@ std::string exchange(const std::string& sent) {
   StatusInfo::Connections counts;
   Worker disk_reader("disk-reader");
   AnswerBudget answers;
+  SharedAnswers shared(std::chrono::milliseconds(100));
   const HttpLimits limits;
   HttpConnection connection(std::move(server), Caller{.uid = kUser}, kUser,
                             {.service = service,
                              .disk_reader = disk_reader,
                              .answers = answers,
+                             .shared = shared,
                              .counts = counts,
                              .limits = limits});
   std::string received;
