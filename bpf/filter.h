@@ -83,9 +83,9 @@ __noinline __u32 profd_match_target(__u32 sessions)
 	__u32 matched = 0;
 
 	for (__u32 slot = 0; slot < PROFD_MAX_SESSIONS && sessions >> slot; slot++)
-		matched |= profd_match_target_of(sessions, slot, leader->tgid,
-						 leader->start_boottime,
-						 (__u32)leader->self_exec_id);
+		matched |=
+			profd_match_target_of(sessions, slot, leader->tgid, leader->start_boottime,
+					      (__u32)leader->self_exec_id);
 	return matched;
 }
 

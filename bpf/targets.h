@@ -93,7 +93,8 @@ __noinline int profd_follow(const struct profd_forked *child, __u32 slots, __u32
 
 	if (!parent || parent->start_ns != child->parent_start_ns)
 		return 0;
-	/* A child starts with its parent's exec_id. It still waits for an exec if the parent does. */
+	/* A child starts with its parent's exec_id. It still waits for an exec if the parent does.
+	 */
 	struct profd_target target = {
 		.start_ns = child->start_ns,
 		.exec_id = child->exec_id,

@@ -18,9 +18,8 @@ Result<Hook::Links> attach_all(const Programs& programs, const std::vector<const
 }  // namespace
 
 Hook::Hook(const Programs& programs, std::vector<const char*> names)
-    : Hook(programs.kernel_calls(), [&programs, names = std::move(names)] {
-        return attach_all(programs, names);
-      }) {}
+    : Hook(programs.kernel_calls(),
+           [&programs, names = std::move(names)] { return attach_all(programs, names); }) {}
 
 Result<bool> Hook::need() {
   is_needed_ = true;

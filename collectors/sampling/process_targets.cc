@@ -230,8 +230,8 @@ bool ProcessTargets::has_targets(SessionSlot slot) {
   if (const auto now = Hook::Clock::now(); now >= next_count_) {
     slots_with_targets_ = map_.slots_with_targets();
     const auto took = Hook::Clock::now() - now;
-    next_count_ = now + std::max<Hook::Clock::duration>(kMinCountInterval,
-                                                        kCountIntervalOfTime * took);
+    next_count_ =
+        now + std::max<Hook::Clock::duration>(kMinCountInterval, kCountIntervalOfTime * took);
   }
   return (slots_with_targets_ & bit(slot)) != 0;
 }

@@ -59,9 +59,9 @@ struct SamplerLedger {
   std::uint64_t outside_namespace = 0;  // of filtered
   // Passed to the sink. Once drained, sent = received + waiting + malformed samples.
   std::uint64_t received = 0;
-  std::uint64_t malformed = 0;     // records of any kind that failed their checks: a bug of profd
-  std::uint64_t waiting = 0;       // samples whose stack waits for deferred unwinding
-  LossCounts lost{};               // in the kernel: neither malformed nor anything later
+  std::uint64_t malformed = 0;  // records of any kind that failed their checks: a bug of profd
+  std::uint64_t waiting = 0;    // samples whose stack waits for deferred unwinding
+  LossCounts lost{};            // in the kernel: neither malformed nor anything later
   // Children of targets, not sampled: their user, all users or all sessions had too many targets.
   std::uint64_t not_followed = 0;
   std::uint64_t mapping_records = 0;
@@ -99,10 +99,10 @@ class Sampler {
   virtual ~Sampler() = default;
 
   // Begins to take samples for a new session: at once, or, of pids, from has_begun() on. Errors: no
-  // free slot, an event that can't be opened. Restricted sessions have 16 slots and 4 event sets at most, other sessions 30
-  // and 7; session_slots.h and event_sets.h say how users share theirs. The kernel side then
-  // reports all mappings and processes again, since the sink may have forgotten them after an
-  // earlier session.
+  // free slot, an event that can't be opened. Restricted sessions have 16 slots and 4 event sets at
+  // most, other sessions 30 and 7; session_slots.h and event_sets.h say how users share theirs. The
+  // kernel side then reports all mappings and processes again, since the sink may have forgotten
+  // them after an earlier session.
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
 
   // To be called after start() until it is true, every ms or so: continues to add the processes of

@@ -54,8 +54,8 @@ Result<TargetMap> TargetMap::open(const Programs& programs) {
   map.map_ = *targets;
   const auto counts = programs.map("profd_target_counts");
   if (!counts) return counts.error();
-  void* memory = ::mmap(nullptr, sizeof(profd_target_counts), PROT_READ | PROT_WRITE, MAP_SHARED,
-                        *counts, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(profd_target_counts), PROT_READ | PROT_WRITE, MAP_SHARED, *counts, 0);
   if (memory == MAP_FAILED) return fail_errno("could not map the counts of targets");
   map.counts_.reset(static_cast<profd_target_counts*>(memory));
   return map;

@@ -1,6 +1,6 @@
-// Answers about the state of the daemon, which unprivileged callers share: each is made at most once
-// in a time, however many callers ask for it. The io thread takes some ms to make one, and any user
-// may ask for it on 128 connections at a time.
+// Answers about the state of the daemon, which unprivileged callers share: each is made at most
+// once in a time, however many callers ask for it. The io thread takes some ms to make one, and any
+// user may ask for it on 128 connections at a time.
 //
 // On the io thread.
 

@@ -86,8 +86,7 @@ TEST_F(FilterTest, ThePidOfNoProcessIsRefusedWithItsNumber) {
     const Workload workload({"spin"});
     gone = workload.pid();
   }
-  const auto slot =
-      start_and_begin(*sampler_, event_of("cpu-clock", 99), target_of_pid(gone));
+  const auto slot = start_and_begin(*sampler_, event_of("cpu-clock", 99), target_of_pid(gone));
   ASSERT_FALSE(slot);
   EXPECT_EQ(slot.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(slot.error().message, "no such process " + std::to_string(gone));

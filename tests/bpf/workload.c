@@ -194,8 +194,8 @@ STEP void run_parent(const char* argument) {
   pause();
 }
 
-// A chain of so many children of children, of which the last one spins. Its pid goes to stdout. Each
-// executes the program anew: otherwise the kernel would keep something for each ancestor.
+// A chain of so many children of children, of which the last one spins. Its pid goes to stdout.
+// Each executes the program anew: otherwise the kernel would keep something for each ancestor.
 STEP void run_chain(const char* argument) {
   int left = atoi(argument);
   pid_t parent = getpid();

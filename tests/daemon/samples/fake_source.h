@@ -76,9 +76,7 @@ class FakeSource final : public Sampler {
     return is_flooded;
   }
   [[nodiscard]] int wake_fd() const override { return wake_.get(); }
-  [[nodiscard]] bool has_targets(SessionSlot slot) override {
-    return slots.at(slot)->has_targets;
-  }
+  [[nodiscard]] bool has_targets(SessionSlot slot) override { return slots.at(slot)->has_targets; }
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const override {
     return slots.at(slot)->ledger;
   }
