@@ -32,7 +32,8 @@ struct ControlLimits {
   std::size_t connections = 1024;
   std::size_t connections_per_uid = 128;          // except root's
   std::size_t reserved_for_root = 32;             // of connections
-  std::chrono::milliseconds shared_answers{100};  // SharedAnswers: of status and metrics
+  // How old an answer that unprivileged callers share may be (shared_answers.h).
+  std::chrono::milliseconds shared_answers{100};
   HttpLimits http;
 };
 
