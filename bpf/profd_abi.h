@@ -253,9 +253,10 @@ struct profd_counters {
 };
 
 #define PROFD_MAX_TARGETS 32768
-#define PROFD_MAX_TARGETS_OF_USERS (PROFD_MAX_TARGETS / 2) /* of all unprivileged users together   \
-							    */
-#define PROFD_MAX_TARGETS_OF_USER (PROFD_MAX_TARGETS / 8)  /* of one of them */
+#define PROFD_MAX_TARGETS_OF_USERS                                                                 \
+	(PROFD_MAX_TARGETS / 2)				  /* of all unprivileged users together    \
+							   */
+#define PROFD_MAX_TARGETS_OF_USER (PROFD_MAX_TARGETS / 8) /* of one of them */
 
 /* The key of the target map: a process and a session by pids. */
 struct profd_target_key {

@@ -30,8 +30,8 @@ namespace profd {
 
 struct ControlLimits {
   std::size_t connections = 1024;
-  std::size_t connections_per_uid = 128;          // except root's
-  std::size_t reserved_for_root = 32;             // of connections
+  std::size_t connections_per_uid = 128;  // except root's
+  std::size_t reserved_for_root = 32;     // of connections
   // How old an answer that unprivileged callers share may be (shared_answers.h).
   std::chrono::milliseconds shared_answers{100};
   HttpLimits http;

@@ -40,8 +40,24 @@ __attribute__((noinline)) unsigned seldom(unsigned rounds) {
   return sink;
 }
 
+// An interrupt comes where an instruction that took long has ended. So the call takes long, as the
+// address of the slot is not in the cache, and the interrupt is in the slot.
 __attribute__((noinline)) static void call_slots(void) {
-  for (unsigned i = 0; i < 100000; ++i) sink = tiny(i);
+  const void* slot;
+  __asm__("lea tiny@PLT(%%rip), %0" : "=r"(slot));
+  for (unsigned i = 0; i < 10000; ++i) {
+    unsigned result;
+    unsigned value = i;
+    __asm__ volatile(
+        "clflush (%2)\n\tmfence\n\t"
+        "sub $128, %%rsp\n\t"  // the red zone
+        "call *(%2)\n\t"
+        "add $128, %%rsp"
+        : "=&a"(result), "+D"(value)
+        : "r"(&slot)
+        : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "cc", "memory");
+    sink = result;
+  }
 }
 
 __attribute__((noinline)) static void read_clock(void) {
