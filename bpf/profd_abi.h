@@ -252,11 +252,11 @@ struct profd_counters {
 	__u64 session_lost[PROFD_MAX_SESSIONS][PROFD_LOSS_COUNT];
 };
 
+/* Of all sessions by pids, of those of all unprivileged users together, and of those of one of
+ * these. */
 #define PROFD_MAX_TARGETS 32768
-#define PROFD_MAX_TARGETS_OF_USERS                                                                 \
-	(PROFD_MAX_TARGETS / 2)				  /* of all unprivileged users together    \
-							   */
-#define PROFD_MAX_TARGETS_OF_USER (PROFD_MAX_TARGETS / 8) /* of one of them */
+#define PROFD_MAX_TARGETS_OF_USERS (PROFD_MAX_TARGETS / 2)
+#define PROFD_MAX_TARGETS_OF_USER (PROFD_MAX_TARGETS / 8)
 
 /* The key of the target map: a process and a session by pids. */
 struct profd_target_key {

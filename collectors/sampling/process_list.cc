@@ -1,7 +1,6 @@
 #include "collectors/sampling/process_list.h"
 
 #include <algorithm>
-#include <iterator>
 #include <new>
 #include <utility>
 
@@ -14,17 +13,21 @@ ProcessList::ProcessList(const std::vector<profd_task>& tasks)
 }
 
 bool ProcessList::contains(const profd_task& process) const {
-  const auto of_tgid =
-      std::ranges::equal_range(by_tgid_, process.global_tgid, {}, &profd_task::global_tgid);
-  return std::ranges::find(of_tgid, process.start_ns, &profd_task::start_ns) != of_tgid.end();
+  const std::uint32_t tgid = process.global_tgid;
+  auto at = std::ranges::lower_bound(by_tgid_, tgid, {}, &profd_task::global_tgid);
+  for (; at != by_tgid_.end() && at->global_tgid == tgid; ++at) {
+    if (at->start_ns == process.start_ns) return true;
+  }
+  return false;
 }
 
 std::vector<profd_task> ProcessList::children_of(const profd_task& parent) const {
   std::vector<profd_task> children;
-  std::ranges::copy_if(
-      std::ranges::equal_range(by_parent_, parent.global_tgid, {}, &profd_task::parent_global_tgid),
-      std::back_inserter(children),
-      [&parent](const profd_task& child) { return child.start_ns > parent.start_ns; });
+  const std::uint32_t tgid = parent.global_tgid;
+  auto at = std::ranges::lower_bound(by_parent_, tgid, {}, &profd_task::parent_global_tgid);
+  for (; at != by_parent_.end() && at->parent_global_tgid == tgid; ++at) {
+    if (at->start_ns > parent.start_ns) children.push_back(*at);
+  }
   return children;
 }
 

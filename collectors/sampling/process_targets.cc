@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <iterator>
 #include <string>
 #include <utility>
 
+#include "collectors/sampling/slot_masks.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
@@ -27,16 +27,6 @@ constexpr unsigned kMaxLists = 8;
 // To read a full map takes 10 ms: a twentieth of the time is the most.
 constexpr std::chrono::milliseconds kMinCountInterval{100};
 constexpr int kCountIntervalOfTime = 20;
-
-constexpr std::uint32_t bit(SessionSlot slot) { return std::uint32_t{1} << slot; }
-
-// Running programs read the filter's masks.
-void set_bit(std::uint32_t& mask, SessionSlot slot) {
-  std::atomic_ref(mask).fetch_or(bit(slot), std::memory_order_release);
-}
-void clear_bit(std::uint32_t& mask, SessionSlot slot) {
-  std::atomic_ref(mask).fetch_and(~bit(slot), std::memory_order_release);
-}
 
 Error no_such_process(std::uint32_t pid) {
   return fail(ErrorCode::kNotFound, "no such process " + std::to_string(pid));
@@ -84,8 +74,7 @@ ProcessTargets::ProcessTargets(const Programs& programs, profd_filter& filter, T
 
 void ProcessTargets::start(SessionSlot slot, Wanted wanted) {
   std::ranges::sort(wanted.pids);
-  const auto repeated = std::ranges::unique(wanted.pids);
-  wanted.pids.erase(repeated.begin(), repeated.end());
+  wanted.pids.erase(std::unique(wanted.pids.begin(), wanted.pids.end()), wanted.pids.end());
   filter_->account[slot] = map_.open_account(slot, wanted.user);
   slots_ |= bit(slot);
   starts_.insert_or_assign(slot, Start{.wanted = std::move(wanted)});
@@ -94,7 +83,7 @@ void ProcessTargets::start(SessionSlot slot, Wanted wanted) {
 Result<bool> ProcessTargets::has_begun(SessionSlot slot) {
   const auto start = starts_.find(slot);
   if (start == starts_.end()) return true;
-  const auto begun = advance(slot, start->second);
+  auto begun = advance(slot, start->second);
   if (begun && !*begun) return false;
   starts_.erase(start);
   if (starts_.empty()) lister_.forget();
@@ -104,7 +93,7 @@ Result<bool> ProcessTargets::has_begun(SessionSlot slot) {
 
 Result<bool> ProcessTargets::advance(SessionSlot slot, Start& start) {
   if (start.step == Step::kAttach) {
-    const auto attached = need_hooks(start);
+    auto attached = need_hooks(start);
     if (!attached || !*attached) return attached;
     // The hooks see what happens to a target from its entry on.
     set_bit(filter_->by_process, slot);
@@ -112,21 +101,21 @@ Result<bool> ProcessTargets::advance(SessionSlot slot, Start& start) {
     start.step = Step::kName;
   }
   if (start.step == Step::kName) {
-    const auto added = add_named(slot, start);
+    auto added = add_named(slot, start);
     if (!added || !*added || !start.wanted.follow_children) return added;
     request_list(start);
   }
   if (start.step == Step::kList) {
-    const auto listed = take_list(start);
+    auto listed = take_list(start);
     if (!listed || !*listed) return listed;
   }
   return add_descendants(slot, start);
 }
 
 Result<bool> ProcessTargets::need_hooks(const Start& start) {
-  const auto exit_seen = exit_hook_.need();
+  auto exit_seen = exit_hook_.need();
   if (!exit_seen || !start.wanted.follow_children) return exit_seen;
-  const auto fork_seen = fork_hook_.need();
+  auto fork_seen = fork_hook_.need();
   if (!fork_seen) return fork_seen;
   return *exit_seen && *fork_seen;
 }

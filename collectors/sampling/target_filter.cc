@@ -11,22 +11,13 @@
 #include <utility>
 
 #include "collectors/host/mounts.h"
+#include "collectors/sampling/slot_masks.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
 namespace {
 
 using Comm = std::array<char, PROFD_COMM_BYTES>;
-
-constexpr std::uint32_t bit(SessionSlot slot) { return std::uint32_t{1} << slot; }
-
-// Running programs read the filter's masks.
-void set_bit(std::uint32_t& mask, SessionSlot slot) {
-  std::atomic_ref(mask).fetch_or(bit(slot), std::memory_order_release);
-}
-void clear_bit(std::uint32_t& mask, SessionSlot slot) {
-  std::atomic_ref(mask).fetch_and(~bit(slot), std::memory_order_release);
-}
 
 // Collected before any is deleted: a deletion makes the iteration start again.
 template <class Key>
