@@ -28,6 +28,13 @@ class UidOwners {
   // Of a uid in several ranges, the first one counts.
   [[nodiscard]] uid_t owner_of(uid_t uid);
 
+  // The same, but a subordinate uid of root's is its own: it is of a container, whose users are not
+  // root.
+  [[nodiscard]] uid_t payer_of(uid_t uid) {
+    const uid_t owner = owner_of(uid);
+    return owner == 0 ? uid : owner;
+  }
+
  private:
   // What changes when a file is written or replaced.
   struct Stamp {

@@ -114,7 +114,7 @@ NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std
     named.missing = NameSource::kNoFile;
     return named;
   }
-  SymbolBudget& budget = budget_of(source.owner, budgets);
+  SymbolBudget& budget = budgets.of(source.owner);
   const DebugFileFinder::Found debug = debug_files_.find(wanted, budget.time);
   if (debug.is_private && with_private_names_.insert(identity).second) {
     named.identity = key_of_names(identity, source.audience);
@@ -170,7 +170,7 @@ const ElfSummary* FileNamer::find_or_read(const MappedFile& file, SymbolBudgets&
     if (known->second.elf) return &*known->second.elf;
   }
   if (!file.fd.valid()) return nullptr;
-  SymbolBudget& budget = budget_of(file.owner, budgets);
+  SymbolBudget& budget = budgets.of(file.owner);
   const auto [entry, is_new] = summaries_.try_emplace(file.key);
   Summary& summary = entry->second;
   summary.used_at = begin;
@@ -222,11 +222,6 @@ NameSource FileNamer::look_up(const Source& source, int debug_fd,
     budget.kept_bytes -= std::min<std::uint64_t>(budget.kept_bytes, names.bytes() - bytes);
   }
   return NameSource::kOverBudget;
-}
-
-std::uint32_t FileNamer::payer_of(std::uint32_t uid) {
-  const std::uint32_t owner = owners_.owner_of(uid);
-  return owner == kRoot ? uid : owner;
 }
 
 void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& budget) {

@@ -85,9 +85,8 @@ class FileNamer {
 
   [[nodiscard]] NamedFile name(const HitFile& hit, SymbolBudgets& budgets);
 
-  // The user who pays for what processes of this uid hit: the one who has the uid as a subordinate
-  // one. Those of root are of containers, whose users are not root.
-  [[nodiscard]] std::uint32_t payer_of(std::uint32_t uid);
+  // The user who pays for what processes of this uid hit (uid_owners.h).
+  [[nodiscard]] std::uint32_t payer_of(std::uint32_t uid) { return owners_.payer_of(uid); }
 
   // Adds inlined functions, files and lines to the names that name() has found for these files: at
   // first for the addresses that samples of root hit, the file with most samples first, and of each
@@ -126,10 +125,6 @@ class FileNamer {
   };
   [[nodiscard]] const ElfSummary* find_summary(const FileKey& key) const;
   const ElfSummary* find_or_read(const MappedFile& file, SymbolBudgets& budgets);
-  // Subordinate uids are no owners of their own.
-  SymbolBudget& budget_of(std::uint32_t owner, SymbolBudgets& budgets) {
-    return budgets.of(payer_of(owner));
-  }
   bool read_summary(const MappedFile& file, Summary& summary);
   struct Unknown {
     std::vector<std::uint64_t> addresses{};  // that were not looked up yet
