@@ -25,8 +25,8 @@ profd_table_key key_of(const FileKey& file, std::size_t region) {
   return {.file = to_abi(file), .region = static_cast<std::uint32_t>(region), .reserved = 0};
 }
 
-template <class Action>
-void for_each_key(const std::map<FileKey, FileRegions>& entries, Action action) {
+template <class RegionsOfFiles, class Action>
+void for_each_key(const RegionsOfFiles& entries, Action action) {
   for (const auto& [file, regions] : entries) {
     for (std::size_t region = 0; region < regions.size(); ++region) {
       if (regions[region]) action(key_of(file, region));
@@ -84,7 +84,7 @@ std::optional<TableRefusal> UnwindTables::install(const MappedCode& file,
                                                   const UnwindTableView& table) {
   if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
   if (!make_room_for_file(file.payer)) return refusal_for(file.payer, kOneEntry);
-  SharedTable shared{.content = content, .payer = file.payer};
+  SharedTable shared(content, file.payer, &memory_);
   if (const auto refusal = store(shared, table)) return refusal;
   add_table(file, std::move(shared));
   return std::nullopt;
@@ -94,7 +94,7 @@ std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file,
                                                   const std::string& content,
                                                   const UnwindTableView& table) {
   if (!by_file_.contains(file.key)) return install(file, content, table);
-  SharedTable shared{.content = content, .payer = file.payer};
+  SharedTable shared(content, file.payer, &memory_);
   const auto refusal = store(shared, table);
   if (refusal && arenas_.is_making_arena()) return refusal;
   // To make room, it may have been evicted already.
@@ -107,7 +107,9 @@ bool UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
   if (by_file_.contains(file.key)) return false;
   ++refused_[static_cast<std::size_t>(reason)];
   if (!make_room_for_file(file.payer)) return true;
-  add_table(file, {.payer = file.payer, .refusal = Refusal{.reason = reason, .since_ns = now_ns_}});
+  SharedTable refused({}, file.payer, &memory_);
+  refused.refusal = Refusal{.reason = reason, .since_ns = now_ns_};
+  add_table(file, std::move(refused));
   return true;
 }
 
@@ -215,7 +217,7 @@ std::optional<TableRefusal> UnwindTables::take_rules(SharedTable& shared,
     }
     rules = rules_.acquire(table.rules, shared.payer);
   }
-  shared.rules = std::move(*rules);
+  shared.rules.assign(rules->begin(), rules->end());
   return std::nullopt;
 }
 
@@ -279,7 +281,7 @@ bool UnwindTables::evict(std::uint32_t payer, const TableUse& more, bool is_with
   }
   // What was evicted last is free soon.
   if (is_freeing()) return false;
-  SharedTables removed;
+  SharedTables removed(&memory_);
   TableUse freed;
   for (const SharedTables::iterator shared : candidates(payer, is_within_share)) {
     const bool enough_words = more.words == 0 || freed.words >= words;
@@ -342,7 +344,7 @@ std::uint64_t UnwindTables::last_used_ns(const SharedTable& shared) const {
 }
 
 UnwindTables::SharedTables UnwindTables::unpublish(const FileKey& file) {
-  SharedTables removed;
+  SharedTables removed(&memory_);
   unpublish(by_file_.at(file), removed);
   return removed;
 }
@@ -413,7 +415,7 @@ void UnwindTables::tick(std::uint64_t now_ns) {
 void UnwindTables::forget_unused() {
   if (now_ns_ < next_scan_ns_) return;
   next_scan_ns_ = now_ns_ + nanoseconds_of(kScanInterval);
-  SharedTables removed;
+  SharedTables removed(&memory_);
   std::size_t entries = 0;
   for (std::size_t left = std::min(kTablesOfScan, tables_.size());
        left > 0 && entries < kEntriesOfScan; --left) {

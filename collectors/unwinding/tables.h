@@ -19,8 +19,10 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -120,19 +122,27 @@ class UnwindTables {
   void add_to(UnwindStats& stats) const;
 
  private:
+  using RegionsOfFiles = std::pmr::map<FileKey, FileRegions>;
   // A table and the files that share it, or a file that was refused.
   struct SharedTable {
-    std::string content{};
-    std::uint32_t payer = 0;
+    SharedTable(std::string_view content_name, std::uint32_t uid, std::pmr::memory_resource* memory)
+        : content(content_name, memory),
+          payer(uid),
+          regions(memory),
+          rules(memory),
+          entries(memory) {}
+
+    std::pmr::string content;
+    std::uint32_t payer;
     std::optional<Refusal> refusal{};
     bool pinned = false;
     std::uint64_t changed_ns = 0;  // when an entry was last added
     std::uint64_t rows = 0;
-    std::vector<PlacedRegion> regions{};
-    std::vector<std::uint32_t> rules{};        // places in the dictionary
-    std::map<FileKey, FileRegions> entries{};  // by file: its regions with a map entry
+    std::pmr::vector<PlacedRegion> regions;
+    std::pmr::vector<std::uint32_t> rules;  // places in the dictionary
+    RegionsOfFiles entries;                 // with a map entry
   };
-  using SharedTables = std::list<SharedTable>;
+  using SharedTables = std::pmr::list<SharedTable>;
 
   std::optional<TableRefusal> store(SharedTable& shared, const UnwindTableView& table);
   bool place(SharedTable& shared, const UnwindTableView& table);
@@ -171,10 +181,13 @@ class UnwindTables {
   TableArenas arenas_;
   RuleDictionary rules_;
   TableBudget budget_;
-  SharedTables tables_;
+  // Apart from other memory: a table stays until another one needs its room, and would keep a page
+  // of what a flood of processes left.
+  std::pmr::unsynchronized_pool_resource memory_;
+  SharedTables tables_{&memory_};
   std::deque<Removed> removed_;
-  std::map<std::string, SharedTables::iterator> by_content_;
-  std::map<FileKey, SharedTables::iterator> by_file_;
+  std::pmr::map<std::string_view, SharedTables::iterator> by_content_{&memory_};  // of the table
+  std::pmr::map<FileKey, SharedTables::iterator> by_file_{&memory_};
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
   std::uint64_t next_scan_ns_ = 0;  // for refused files that are not used

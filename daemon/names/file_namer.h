@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <set>
 #include <span>
@@ -159,7 +160,10 @@ class FileNamer {
   Parser& parser_;
   LineNamer& lines_;
   NameCache& cache_;
-  std::map<FileKey, Summary> summaries_;
+  // Apart from other memory: what is known of the files of a flood stays for minutes, and each file
+  // would keep a page of what was between them.
+  std::pmr::unsynchronized_pool_resource memory_;
+  std::pmr::map<FileKey, Summary> summaries_{&memory_};
   UniqueFd vdso_;
   DebugFileFinder debug_files_;
   UidOwners owners_;
