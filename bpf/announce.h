@@ -86,7 +86,7 @@ __noinline int profd_send_mapping(void)
 		counters->mapping_records_limited++;
 		return -1;
 	}
-	if (profd_uid_of_current() && !profd_has_room_for_mappings(ring)) {
+	if (profd_uid_of_current() && profd_is_half_full(ring)) {
 		counters->mapping_records_lost++;
 		return -1;
 	}

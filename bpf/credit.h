@@ -78,11 +78,4 @@ static __always_inline bool profd_pay(struct profd_cache *cache, struct profd_co
 	return true;
 }
 
-/* Half of each ring is kept for samples. */
-static __always_inline bool profd_has_room_for_mappings(void *ring)
-{
-	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <
-	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 2;
-}
-
 #endif

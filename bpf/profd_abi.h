@@ -227,7 +227,10 @@ enum profd_loss {
 	PROFD_LOSS_RING_BUSY = 1, /* the tick interrupted a holder of the ring's lock */
 	PROFD_LOSS_NO_RING = 2,	  /* the CPU was added after profd started */
 	PROFD_LOSS_SCRATCH = 3,	  /* no per-CPU memory: does not happen */
-	PROFD_LOSS_COUNT = 4,
+	/* Only sessions of unprivileged users wanted the sample, and their half of the ring was
+	 * full. */
+	PROFD_LOSS_RING_SHARE = 4,
+	PROFD_LOSS_COUNT = 5,
 };
 
 /* Per CPU. taken = idle + filtered + sent + lost, and no term is computed from the others. */
@@ -345,6 +348,7 @@ struct profd_filter {
 	__u32 by_comm;
 	__u32 by_uid;
 	__u32 by_cgroup;     /* slots with entries in the cgroup array */
+	__u32 of_users;	     /* slots of unprivileged callers */
 	__u32 restricted;    /* slots that see only processes of the owner restrict_uid/gid */
 	__u32 announcements; /* raised by user space: all records are sent again */
 	/* Raised when a table was added or removed: invalidates what CPUs cached of tables. 0:

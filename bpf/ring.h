@@ -29,12 +29,17 @@ static __always_inline void *profd_ring_here(void)
 	return bpf_map_lookup_elem(&profd_rings, &cpu);
 }
 
+/* The other half is kept for the samples of privileged sessions: what the processes and sessions of
+ * unprivileged users send has no room then. */
+static __always_inline bool profd_is_half_full(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >=
+	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 2;
+}
+
 static __always_inline __u64 profd_wake_when_half_full(void *ring)
 {
-	__u64 used = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-
-	return used > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 2 ? BPF_RB_FORCE_WAKEUP
-								    : BPF_RB_NO_WAKEUP;
+	return profd_is_half_full(ring) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 /* bpf_ringbuf_output() has one error for a full ring and for a lock that the tick interrupted. */

@@ -108,13 +108,18 @@ static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 }
 
 static __always_inline void profd_send_sample(struct profd_scratch *scratch,
-					      struct profd_counters *counters)
+					      struct profd_counters *counters,
+					      struct profd_filter *filter)
 {
 	struct profd_sample *sample = &scratch->sample;
 	void *ring = profd_ring_here();
 
 	if (!ring) {
 		profd_count_loss(sample->sessions, PROFD_LOSS_NO_RING);
+		return;
+	}
+	if (!(sample->sessions & ~filter->of_users) && profd_is_half_full(ring)) {
+		profd_count_loss(sample->sessions, PROFD_LOSS_RING_SHARE);
 		return;
 	}
 	__u64 words = sample->kernel_frames + sample->user_frames + sample->mapping_count +
@@ -193,6 +198,6 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 	profd_invalidate_rules(scratch->table_generation);
 	profd_announce_process(scratch, cache, &comm);
 	profd_fill_sample(ctx, scratch, cache, task);
-	profd_send_sample(scratch, counters);
+	profd_send_sample(scratch, counters, filter);
 	return 0;
 }

@@ -152,6 +152,7 @@ enum class Loss : std::uint8_t {
   kRingBusy = PROFD_LOSS_RING_BUSY,
   kNoRing = PROFD_LOSS_NO_RING,
   kScratch = PROFD_LOSS_SCRATCH,
+  kRingShare = PROFD_LOSS_RING_SHARE,
   kMalformedRecord = PROFD_LOSS_COUNT,  // a record that failed its checks: a bug of profd
   kMemoryLimit,  // the session reached its memory limit and the stack was new
   kCount,
@@ -163,7 +164,8 @@ using LossCounts = std::array<std::uint64_t, kLossCount>;
 
 [[nodiscard]] constexpr std::string_view loss_name(Loss loss) {
   constexpr std::array<std::string_view, kLossCount> kNames = {
-      "ring_full", "ring_busy", "no_ring", "scratch", "malformed_record", "memory_limit"};
+      "ring_full",  "ring_busy",        "no_ring",     "scratch",
+      "ring_share", "malformed_record", "memory_limit"};
   return loss < Loss::kCount ? kNames[static_cast<std::size_t>(loss)] : "unknown";
 }
 

@@ -94,13 +94,14 @@ Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Targe
     filter_->restrict_gid[slot] = target.restrict_to->gid;
     set_bit(filter_->restricted, slot);
   }
+  const bool is_of_user = owner.rank == Rank::kUnprivileged;
+  if (is_of_user) set_bit(filter_->of_users, slot);
   std::atomic_ref(filter_->announcements).fetch_add(1, std::memory_order_release);
   set_bit(filter_->event_set[event_set], slot);
   set_bit(filter_->live, slot);
   // Pids are added when the slot is live: a child that a target forks now joins a session only
   // while it is live.
   if (target.pids.empty()) return {};
-  const bool is_of_user = owner.rank == Rank::kUnprivileged;
   processes_->start(slot, {.pids = target.pids,
                            .follow_children = target.follow_children,
                            .from_exec = target.from_exec,
@@ -168,7 +169,7 @@ void TargetFilter::stop_matching(SessionSlot slot) { clear_bit(filter_->live, sl
 
 void TargetFilter::remove(SessionSlot slot) {
   for (std::uint32_t* mask : {&filter_->all, &filter_->by_comm, &filter_->by_uid,
-                              &filter_->by_cgroup, &filter_->restricted}) {
+                              &filter_->by_cgroup, &filter_->of_users, &filter_->restricted}) {
     clear_bit(*mask, slot);
   }
   for (std::uint32_t& mask : filter_->event_set) clear_bit(mask, slot);

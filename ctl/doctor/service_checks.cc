@@ -117,6 +117,8 @@ struct Remedy {
 constexpr auto kLossRemedies = std::to_array<Remedy>({
     {"ring_full", "raise ring_bytes in profd.toml and restart profd"},
     {"ring_busy", "lower --freq of the sessions"},
+    {"ring_share",
+     "raise ring_bytes in profd.toml and restart profd, or lower --freq of the users' sessions"},
     {"no_ring", "restart profd: CPUs were added after it started"},
     {"scratch", "restart profd, and report this as a bug of profd"},
     {"malformed_record", "report this as a bug of profd"},

@@ -102,6 +102,34 @@ Process::Options pinned_to(long cpu) {
   return options;
 }
 
+TEST_F(SmallRingTest, SessionsOfUsersLeaveHalfOfTheRingToOthers) {
+  Process::Options as_user;
+  as_user.uid = kSomebody;
+  Process::Options users_on_first_cpu = pinned_to(0);
+  users_on_first_cpu.uid = kSomebody;
+  const Process roots({workload("shares"), "600"}, pinned_to(0));
+  const Process users({workload("shares"), "600"}, users_on_first_cpu);
+  const std::string id = start({"--pid", std::to_string(roots.pid()), "-F", "49"});
+  const Args of_user{"start", "--pid", std::to_string(users.pid()), "-F", "997"};
+  const Ended started = daemon_.profctl(of_user, as_user);
+  ASSERT_EQ(started.status, 0) << started.err;
+  const std::string users_id = first_line(started.out);
+  wait_for_samples(users_id, 10);
+  daemon_.process().signal(SIGSTOP);
+  std::this_thread::sleep_for(2s);
+  daemon_.process().signal(SIGCONT);
+  const std::filesystem::path out = directory_.path() / "out";
+  const std::filesystem::path users_out = directory_.path() / "users_out";
+  ASSERT_EQ(daemon_.profctl({"stop", id, "-o", out}).status, 0);
+  ASSERT_EQ(daemon_.profctl({"stop", users_id, "-o", users_out}).status, 0);
+  EXPECT_THAT(read_summary(out).ledger.lost, IsEmpty());
+  const SessionLedger users_ledger = read_summary(users_out).ledger;
+  EXPECT_GT(users_ledger.lost.at("ring_share"), 100U);
+  EXPECT_THAT(users_ledger.lost, SizeIs(1));
+  EXPECT_EQ(users_ledger.difference(), 0);
+  EXPECT_EQ(daemon_.status().ledger.difference(), 0);
+}
+
 TEST_F(FaultsTest, ACpuThatComesBackIsSampledAgainAndTheGapIsRecorded) {
   ASSERT_GE(::sysconf(_SC_NPROCESSORS_ONLN), 2);
   const std::string id = start({"-n", "reader", "-F", "99"});
