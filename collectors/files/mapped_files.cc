@@ -148,7 +148,7 @@ void MappedFiles::count_open(std::uint32_t tgid, std::uint32_t uid) {
 // Closes the file where the descriptors are used up. Root's files have no limit of their own: other
 // users cannot raise their number.
 void MappedFiles::charge_descriptor(MappedFile& file, Entry& entry) {
-  const std::uint32_t payer = owners_.payer_of(file.owner);
+  const std::uint32_t payer = owners_.owner_of(file.owner);
   const auto owner = held_by_owner_.find(payer);
   const std::size_t of_owner = owner == held_by_owner_.end() ? 0 : owner->second;
   if (held_ >= descriptor_limit_ / kShareOfAll ||

@@ -27,7 +27,8 @@ uid_t UidOwners::owner_of(uid_t uid) {
   const auto range = std::ranges::find_if(ranges_, [uid](const SubordinateRange& one) {
     return uid >= one.first && uid - one.first < one.count;
   });
-  return range == ranges_.end() ? uid : range->owner;
+  constexpr uid_t kRoot = 0;
+  return range == ranges_.end() || range->owner == kRoot ? uid : range->owner;
 }
 
 UidOwners::Stamp UidOwners::stamp_of(const std::string& path) {

@@ -1,6 +1,6 @@
 // Whose a uid is: its own, or, for a subordinate uid, the user's whose range it is in. All limits
 // of one user count by it, since a user with 65,536 subordinate uids would otherwise be as many
-// users.
+// users. A subordinate uid of root's is its own: it is of a container, whose users are not root.
 //
 // Reads /etc/subuid, which only root writes, and /etc/passwd when one of both has changed, and
 // checks that once a second at most. Without /etc/subuid each uid is its own. Not thread safe.
@@ -27,13 +27,6 @@ class UidOwners {
 
   // Of a uid in several ranges, the first one counts.
   [[nodiscard]] uid_t owner_of(uid_t uid);
-
-  // The same, but a subordinate uid of root's is its own: it is of a container, whose users are not
-  // root.
-  [[nodiscard]] uid_t payer_of(uid_t uid) {
-    const uid_t owner = owner_of(uid);
-    return owner == 0 ? uid : owner;
-  }
 
  private:
   // What changes when a file is written or replaced.

@@ -120,7 +120,7 @@ bool Client::is_stuck_for(std::uint32_t owner) {
 
 Result<std::string> Client::call(const Request& request, std::span<const int> files,
                                  milliseconds cpu_limit) {
-  owner_ = files.empty() ? 0 : owners_.payer_of(owner_of(files.front()));
+  owner_ = files.empty() ? 0 : owners_.owner_of(owner_of(files.front()));
   if (is_stuck_for(owner_)) {
     return fail(ErrorCode::kBusy, "another " + name_ + " hangs in a file of the same owner");
   }

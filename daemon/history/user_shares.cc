@@ -96,14 +96,13 @@ class UserCost {
 
 using Users = std::vector<std::optional<std::uint32_t>>;
 
-// Who pays for each process. Root's subordinate uids stay themselves, as root has no limit.
+// Who pays for each process.
 Users users_of(const WindowSums& processes, UidOwners& owners) {
   Users users;
   for (const WindowProfile& process : processes.profiles()) {
     users.push_back(process.user);
     if (!process.user || process.user == 0U || process.user == sandbox::kSandboxUser) continue;
-    const std::uint32_t owner = owners.owner_of(*process.user);
-    if (owner != 0) users.back() = owner;
+    users.back() = owners.owner_of(*process.user);
   }
   return users;
 }

@@ -87,7 +87,7 @@ class FileNamer {
   [[nodiscard]] NamedFile name(const HitFile& hit, SymbolBudgets& budgets);
 
   // The user who pays for what processes of this uid hit (uid_owners.h).
-  [[nodiscard]] std::uint32_t payer_of(std::uint32_t uid) { return owners_.payer_of(uid); }
+  [[nodiscard]] std::uint32_t payer_of(std::uint32_t uid) { return owners_.owner_of(uid); }
 
   // Adds inlined functions, files and lines to the names that name() has found for these files: at
   // first for the addresses that samples of root hit, the file with most samples first, and of each

@@ -27,7 +27,7 @@ class SymbolBudgets {
   // most important file first. Files of root do not use up their budget (elf_file.h).
   [[nodiscard]] SymbolBudget& of(std::uint32_t owner) {
     if (owner == 0) return of_root_;
-    const std::uint32_t payer = owners_.payer_of(owner);
+    const std::uint32_t payer = owners_.owner_of(owner);
     if (by_owner_.size() >= kMaxOwners && !by_owner_.contains(payer)) return of_others_;
     return by_owner_.try_emplace(payer, each_).first->second;
   }

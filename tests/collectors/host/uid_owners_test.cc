@@ -45,14 +45,13 @@ TEST_F(UidOwnersTest, ASubordinateUidIsItsUsers) {
   EXPECT_EQ(owners.owner_of(165'546), 165'546U);
 }
 
-TEST_F(UidOwnersTest, ASubordinateUidOfRootsPaysForItself) {
+TEST_F(UidOwnersTest, ASubordinateUidOfRootsIsItsOwn) {
   write("passwd", "root:x:0:0::/root:/bin/sh\n");
   write("subuid", "root:100000:65536\n1001:165536:10\n");
   UidOwners owners = open();
-  EXPECT_EQ(owners.owner_of(100'001), 0U);
-  EXPECT_EQ(owners.payer_of(100'001), 100'001U);
-  EXPECT_EQ(owners.payer_of(165'536), 1001U);
-  EXPECT_EQ(owners.payer_of(0), 0U);
+  EXPECT_EQ(owners.owner_of(100'001), 100'001U);
+  EXPECT_EQ(owners.owner_of(165'536), 1001U);
+  EXPECT_EQ(owners.owner_of(0), 0U);
 }
 
 TEST_F(UidOwnersTest, FollowsChangesOfBothFiles) {
