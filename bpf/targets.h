@@ -136,15 +136,23 @@ int BPF_PROG(profd_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+/* The entry of that process, if its slot is in `slots`. */
+static __always_inline struct profd_target *
+profd_find_target(const struct profd_target_key *key, __u32 slots, __u64 start_ns)
+{
+	if (!(slots >> key->slot & 1))
+		return NULL;
+	struct profd_target *target = bpf_map_lookup_elem(&profd_targets, key);
+
+	return target && target->start_ns == start_ns ? target : NULL;
+}
+
 __noinline int profd_end_target(__u32 slots, __u32 slot, __u32 tgid, __u64 start_ns)
 {
 	struct profd_target_key key = {.tgid = tgid, .slot = slot};
+	struct profd_target *target = profd_find_target(&key, slots, start_ns);
 
-	if (!(slots >> slot & 1))
-		return 0;
-	struct profd_target *target = bpf_map_lookup_elem(&profd_targets, &key);
-
-	if (target && target->start_ns == start_ns)
+	if (target)
 		target->ended_ns = bpf_ktime_get_ns();
 	return 0;
 }
@@ -167,12 +175,9 @@ int BPF_PROG(profd_exit, struct task_struct *task)
 __noinline int profd_free_target(__u32 slots, __u32 slot, __u32 tgid, __u64 start_ns)
 {
 	struct profd_target_key key = {.tgid = tgid, .slot = slot};
+	struct profd_target *target = profd_find_target(&key, slots, start_ns);
 
-	if (!(slots >> slot & 1))
-		return 0;
-	struct profd_target *target = bpf_map_lookup_elem(&profd_targets, &key);
-
-	if (target && target->start_ns == start_ns)
+	if (target)
 		profd_remove_target(&key, target->account);
 	return 0;
 }

@@ -3,24 +3,14 @@
 #include <sys/mount.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <functional>
-#include <future>
-#include <memory>
-#include <numeric>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <gmock/gmock.h>
 
-#include "tests/daemon/history/named_windows.h"
-#include "tests/daemon/local_parser.h"
-#include "tests/daemon/samples/fake_source.h"
+#include "tests/daemon/history/continuous_fixture.h"
 #include "tests/daemon/storage/fsync_watch.h"
-#include "tests/formats/readers.h"
 
 namespace profd {
 namespace {
@@ -30,7 +20,7 @@ using std::chrono_literals::operator""h;
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
-using test::FakeSource;
+using test::ContinuousTest;
 using test::SyntheticSample;
 using testing::ElementsAre;
 using testing::Ge;
@@ -38,100 +28,7 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
 
-constexpr auto kHang = 30s;
-using Time = std::chrono::system_clock::time_point;
-constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
-
 ContinuousConfig each_second() { return {.enabled = true, .window = 1s}; }
-
-class ContinuousTest : public testing::Test {
- protected:
-  void SetUp() override { open(); }
-  void open() {
-    continuous_ = std::make_unique<Continuous>(
-        Continuous::Parts{.io = io_,
-                          .source = source_,
-                          .aggregator = aggregator_,
-                          .sampling_changed = [this] { ++changes_; },
-                          .start_parser = [this] { return start_parser(); },
-                          .wall_clock = [this] { return Time::clock::now() + ahead_.load(); },
-                          .cleaning_interval = cleaning_interval_},
-        WindowStore::open(scratch_.path()).value());
-  }
-  void TearDown() override { shut_down(); }
-
-  // With what is in the state directory now, as after a restart of the daemon.
-  void reopen() {
-    shut_down();
-    open();
-  }
-  // Writes a window of a process with 3 samples. Returns the name.
-  std::string write_window_at(Time start) const {
-    return test::NamedWindow(start)
-        .add({.stacks = {{{"hot"}, 3}}})
-        .write(continuous_->windows().windows_dir());
-  }
-  void wait_for_hours(std::size_t count) {
-    run_until([this, count] { return continuous_->windows().hours().size() >= count; });
-  }
-  [[nodiscard]] std::uint64_t samples_of_hour(std::size_t hour) const {
-    const WindowStore& store = continuous_->windows();
-    return WindowFile::open(store.hours_dir(), store.hours().at(hour).name)
-        ->summary()
-        .ledger.written;
-  }
-
-  Result<std::unique_ptr<Parser>> start_parser() {
-    if (parser_error_) return *parser_error_;
-    return std::unique_ptr<Parser>(std::make_unique<test::LocalParser>());
-  }
-
-  void run_until(const std::function<bool()>& over) {
-    const auto limit = std::chrono::steady_clock::now() + kHang;
-    io_.restart();
-    while (!over() && std::chrono::steady_clock::now() < limit) io_.run_one_for(100ms);
-    ASSERT_TRUE(over());
-  }
-  void wait_for_windows(std::size_t count) {
-    run_until([this, count] { return windows().size() >= count; });
-  }
-  void shut_down() {
-    bool over = false;
-    boost::asio::co_spawn(io_, continuous_->shut_down(),
-                          [&over](const std::exception_ptr&) { over = true; });
-    run_until([&over] { return over; });
-  }
-
-  // In whichever slot samples now.
-  void take(std::uint64_t count, std::optional<ProcessOwner> owner = std::nullopt) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      source_.take(SyntheticSample(kProcess).leaf(i + 1).owner(owner), newest_slot());
-    }
-  }
-  SessionSlot newest_slot() const { return newest_; }
-
-  const std::vector<WindowInfo>& windows() const { return continuous_->windows().windows(); }
-  WindowFile file(std::size_t window) const {
-    return WindowFile::open(continuous_->windows().windows_dir(), windows()[window].name).value();
-  }
-  SessionSummary summary(std::size_t window) const { return file(window).summary(); }
-  std::uint64_t written_in_all() const {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < windows().size(); ++i) sum += summary(i).ledger.written;
-    return sum;
-  }
-
-  test::ScratchDirectory scratch_;
-  boost::asio::io_context io_{1};
-  Aggregator aggregator_;
-  FakeSource source_{aggregator_};
-  int changes_ = 0;
-  std::optional<Error> parser_error_;
-  std::chrono::steady_clock::duration cleaning_interval_ = 10min;
-  std::atomic<std::chrono::hours> ahead_{0h};  // of the wall clock
-  SessionSlot newest_ = 0;
-  std::unique_ptr<Continuous> continuous_;
-};
 
 TEST_F(ContinuousTest, DoesNothingUntilItIsEnabled) {
   continuous_->configure({});
@@ -345,75 +242,6 @@ TEST_F(ContinuousTest, EvictsWindowsOverTheLimits) {
   EXPECT_FALSE(fs::exists(scratch_.path() / "objects"));
 }
 
-class SlowDiskTest : public ContinuousTest {
- protected:
-  void SetUp() override {
-    ContinuousTest::SetUp();
-    continuous_->configure(config_);
-  }
-  void TearDown() override {
-    if (!is_ready_) let_go();
-    ContinuousTest::TearDown();
-  }
-
-  // Each change of the frequency ends a window.
-  void end_window() {
-    ++config_.frequency_hz;
-    continuous_->configure(config_);
-    run_until([&] {
-      return source_.slots[0] && source_.slots[0]->event.frequency_hz == config_.frequency_hz;
-    });
-  }
-
-  void take_much() {
-    constexpr std::uint64_t kStacks = 20'000;
-    for (std::uint64_t leaf = 1; leaf <= kStacks; ++leaf) {
-      SyntheticSample sample(kProcess);
-      sample.leaf(leaf);
-      for (std::uint64_t i = 0; i < 64; ++i) sample.user(i);
-      source_.take(sample, newest_slot());
-    }
-  }
-
-  void let_go() {
-    is_ready_ = true;
-    disk_.set_value();
-  }
-
- private:
-  bool is_ready_ = false;
-  std::promise<void> disk_;
-  std::shared_future<void> ready_ = disk_.get_future().share();
-  test::FsyncWatch slow_{[this](const std::string&) { ready_.wait_for(kHang); }};
-  ContinuousConfig config_{.enabled = true, .window = std::chrono::hours(1), .frequency_hz = 19};
-};
-
-TEST_F(SlowDiskTest, TwelveWindowsWaitAndTheNextOneIsLost) {
-  for (int i = 0; i < 13; ++i) end_window();
-  EXPECT_EQ(continuous_->status().waiting, 13U) << "one of them is being written";
-  EXPECT_THAT(continuous_->status().failed, IsEmpty());
-  take(4);
-  end_window();
-  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("writer_busy", 1)));
-  EXPECT_EQ(continuous_->status().lost_samples, 4U);
-  let_go();
-  wait_for_windows(13);
-}
-
-TEST_F(SlowDiskTest, OnlyTwoLargeWindowsWait) {
-  for (int i = 0; i < 3; ++i) {
-    take_much();
-    end_window();
-  }
-  EXPECT_EQ(continuous_->status().waiting, 3U);
-  EXPECT_THAT(continuous_->status().failed, IsEmpty());
-  take(4);
-  end_window();
-  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("writer_busy", 1)));
-  let_go();
-  wait_for_windows(3);
-}
-
 TEST_F(ContinuousTest, AReloadTriesAgainToStartTheParser) {
   parser_error_ = fail(ErrorCode::kIo, "no process can be started");
   continuous_->configure(each_second());
@@ -441,7 +269,7 @@ TEST_F(ContinuousTest, OldWindowsAreRemovedWhileItIsOff) {
 }
 
 // Two hours ago.
-Time an_hour_that_is_over() { return hour_of(std::chrono::system_clock::now()) - 2h; }
+auto an_hour_that_is_over() { return hour_of(std::chrono::system_clock::now()) - 2h; }
 
 TEST_F(ContinuousTest, AnHourThatWasOverAtTheStartBecomesAFileOnce) {
   const Time hour = an_hour_that_is_over();
