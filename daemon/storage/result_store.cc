@@ -42,6 +42,7 @@ ResultFile file_of_json(const boost::json::value& json, std::uint64_t end, Store
 
 // To remove a file of 64 MiB takes some milliseconds.
 constexpr std::uint64_t kMaxRemovedAtOnce = std::uint64_t{1} << 20;
+constexpr std::size_t kMaxFilesAtOnce = 256;
 
 // After a result that has expired could not be removed.
 constexpr std::chrono::minutes kNextTry{1};
@@ -136,6 +137,7 @@ Result<void> remove_hidden(const std::string& results_dir, std::span<HiddenResul
   if (!directory.valid()) return fail_errno("could not open " + results_dir);
   Result<void> all_removed;
   for (HiddenResult& file : files) {
+    file.result = {};
     if (Result<void> removed = remove_tree(directory.get(), file.name); removed) {
       file.account.give_back(file.bytes);
     } else if (all_removed) {
@@ -247,13 +249,16 @@ Result<void> ResultStore::remove(const std::string& id) {
   if (!is_gone) return hidden.error();
   HiddenResult file{.name = {},
                     .account = account_of(found->second.result.user),
-                    .bytes = found->second.result.bytes()};
+                    .bytes = found->second.result.bytes(),
+                    .result = std::move(found->second.result)};
   results_.erase(found);
   if (!hidden) {
     file.account.give_back(file.bytes);
     return as_io(hidden.error());
   }
-  if (file.bytes <= kMaxRemovedAtOnce && remove_tree(directory.get(), *hidden)) {
+  const bool is_small =
+      file.bytes <= kMaxRemovedAtOnce && file.result.info.files.size() <= kMaxFilesAtOnce;
+  if (is_small && remove_tree(directory.get(), *hidden)) {
     file.account.give_back(file.bytes);
     return {};
   }

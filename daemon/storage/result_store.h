@@ -57,9 +57,10 @@ struct HiddenResult {
   std::string name;
   ResultAccount account;
   std::uint64_t bytes = 0;
+  StoredResult result{};  // what was known of it: that of thousands of files takes long to destroy
 };
 
-// Removes these files, and gives back the bytes of those that are removed. Returns the first error.
+// Destroys these results, removes their files, and gives back the bytes of those that are removed. Returns the first error.
 // On the worker.
 Result<void> remove_hidden(const std::string& results_dir, std::span<HiddenResult> files);
 

@@ -142,7 +142,10 @@ boost::asio::awaitable<Result<void>> AppDoor::start_closer() {
   UniqueFd for_door(ends[0]);
   UniqueFd for_closer(ends[1]);
   const std::shared_ptr<Door> door = door_;
-  auto start = [socket = for_closer.get()] { return door::CloserChild::start(socket); };
+  auto start = [socket = for_closer.get(), ended = std::exchange(ended_closers_, {})]() mutable {
+    ended.clear();
+    return door::CloserChild::start(socket);
+  };
   auto operation = starter_.run(std::move(start));
   auto child = co_await std::move(operation);
   if (!child) co_return child.error();
@@ -181,6 +184,7 @@ void AppDoor::end_door() {
 void AppDoor::end_closer() {
   if (!closer_) return;
   const pid_t process = closer_->process();
+  ended_closers_.push_back(std::move(*closer_));
   closer_.reset();
   kill(process);
 }
