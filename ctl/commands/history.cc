@@ -2,6 +2,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "ctl/commands/history_target.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
 #include "ctl/output/text.h"
@@ -10,41 +11,57 @@
 namespace profd {
 namespace {
 
-// "nginx 45.0 %, java 3.2 %"
+// "cc1plus x14 121 %, backup.service 44.0 %"
 std::string hottest_text(const WindowShares& window) {
-  constexpr std::size_t kMaxProcesses = 3;
+  constexpr std::size_t kMaxGroups = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(window.processes.size(), kMaxProcesses); ++i) {
-    const ProcessShare& process = window.processes[i];
-    text += (i == 0 ? "" : ", ") + process.comm + " " + percent_text(process.cpu_percent);
+  for (std::size_t i = 0; i < std::min(window.groups.size(), kMaxGroups); ++i) {
+    text += (i == 0 ? "" : ", ") + group_text(window.groups[i]);
   }
   return text;
 }
 
+double most_of(const History& history) {
+  double most = 0;
+  for (const WindowShares& window : history.windows) most = std::max(most, window.cpu_percent);
+  return most;
+}
+
+// The bars are as long as the window that used most is full.
 void print_history(const History& history, const Console& console) {
-  TableRows rows{{"STARTED", "DURATION", "SAMPLES", "LOST", "HOTTEST"}};
+  constexpr std::size_t kBarColumns = 16;
+  const double most = most_of(history);
+  TableRows rows{{"STARTED", "DURATION", "CPU", "", "SAMPLES", "LOST", "HOTTEST"}};
   for (const WindowShares& window : history.windows) {
     rows.push_back({local_text(window.started), duration_text(std::round(window.seconds)),
+                    cpu_text(window.cpu_percent),
+                    bar_text(most > 0 ? window.cpu_percent / most : 0, kBarColumns),
                     std::to_string(window.samples), std::to_string(sum_of(window.lost)),
                     hottest_text(window)});
   }
   print_table(std::move(rows), console.out);
   if (history.left_out != 0) {
     console.err << "profctl: " << counted(history.left_out, "older window")
-                << " not shown: use --until or --limit\n";
+                << " not shown: use --until, --limit or --all\n";
   }
 }
 
 class ShowHistory final : public Subcommand {
  public:
   ShowHistory()
-      : Subcommand("history", "List the windows of continuous mode and the hottest processes") {}
+      : Subcommand("history", "Show CPU use over time, and who used most in each window") {}
 
   void add_options(OptionList& list) override {
+    add_history_target(list, request_.target);
     add_range(list, request_.range);
-    list.option("-n,--limit", "N", "Show the newest N windows, 1 to 1000 [100]",
+    list.option("-n,--limit", "N", "Show the newest N windows, 1 to 1000 [20; with --json 100]",
                 {request_.limit, parse_limit});
-    list.rule([this]() -> Result<void> {
+    list.flag("--all", "Show the newest 1000 windows", all_);
+    list.rule([this, &list]() -> Result<void> {
+      has_limit_ = list.given("--limit");
+      if (all_ && has_limit_) {
+        return invalid_argument("--all and --limit exclude each other", "leave out one of them");
+      }
       if (request_.limit <= HistoryRequest::kMaxWindows) return {};
       return invalid_argument("invalid --limit " + std::to_string(request_.limit) + " (1 to 1000)",
                               "the limit is for the newest windows of the time range");
@@ -52,11 +69,23 @@ class ShowHistory final : public Subcommand {
   }
 
   Result<int> run(Client& client, const Console& console) override {
-    return print_answer(client.history(request_), console, print_history);
+    if (all_) request_.limit = HistoryRequest::kMaxWindows;
+    if (!all_ && !has_limit_ && !console.json) request_.limit = kShownRows;
+    const Result<History> history = client.history(request_);
+    if (!history) return history.error();
+    if (history->windows.empty()) return no_windows_in(request_.range, client);
+    const bool has_matched = std::ranges::any_of(
+        history->windows, [](const WindowShares& window) { return window.samples != 0; });
+    if (!request_.target.empty() && !has_matched) {
+      return nothing_matched("'profctl history' without a target shows who used the CPU");
+    }
+    return print_answer(history, console, print_history);
   }
 
  private:
   HistoryRequest request_;
+  bool all_ = false;
+  bool has_limit_ = false;
 };
 
 }  // namespace

@@ -1,24 +1,22 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstdint>
+#include <map>
 #include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "ctl/commands/history_target.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
 #include "ctl/output/text.h"
+#include "formats/base/errors.h"
 
 namespace profd {
 namespace {
-
-bool matches(const ProcessShare& process, const TargetRequest& target) {
-  if (target.empty()) return true;
-  const auto is_unit = [&process](const std::string& unit) { return process.unit == unit; };
-  const auto is_container = [&process](const std::string& container) {
-    return process.container && process.container->starts_with(container);
-  };
-  return std::ranges::any_of(target.units, is_unit) ||
-         std::ranges::any_of(target.containers, is_container);
-}
 
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
@@ -36,9 +34,10 @@ std::string jit_text(const ProcessShare& process) {
   return text + ", " + std::to_string(jit.functions) + " functions in " + jit.file;
 }
 
+constexpr std::size_t kContainerChars = 12;  // as docker shows ids
+
 std::vector<std::string> row_of(const ProcessShare& process) {
-  constexpr std::size_t kContainerChars = 12;  // as docker shows ids
-  return {percent_text(process.cpu_percent),
+  return {cpu_text(process.cpu_percent),
           std::to_string(process.pid),
           process.comm,
           process.unit.value_or("-"),
@@ -48,12 +47,92 @@ std::vector<std::string> row_of(const ProcessShare& process) {
           jit_text(process)};
 }
 
-void print_processes(const WindowShares& window, const Console& console) {
-  console.out << local_text(window.started) << ", " << duration_text(std::round(window.seconds))
-              << ": " << window.samples << " samples, " << sum_of(window.lost) << " lost\n\n";
+// The names of its processes, the ones that used most first: "cc1plus, as, ..."
+std::string names_of(std::span<const ProcessShare* const> processes) {
+  constexpr std::size_t kMaxNames = 2;
+  std::vector<std::string_view> names;
+  for (const ProcessShare* process : processes) {
+    if (std::ranges::find(names, process->comm) == names.end()) names.push_back(process->comm);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) {
+    text.append(i == 0 ? "" : ", ").append(names[i]);
+  }
+  return names.size() > kMaxNames ? text + ", ..." : text;
+}
+
+// One process of the group stands in the row as it is; several are added up.
+std::vector<std::string> row_of(const GroupShare& group,
+                                std::span<const ProcessShare* const> processes) {
+  if (processes.size() == 1) return row_of(*processes.front());
+  std::uint64_t user_samples = 0;
+  std::uint64_t complete_samples = 0;
+  for (const ProcessShare* process : processes) {
+    user_samples += process->user_samples;
+    complete_samples += process->complete_samples;
+  }
+  return {cpu_text(group.cpu_percent),
+          "x" + std::to_string(group.processes),
+          names_of(processes),
+          group.is_unit ? group.name : "-",
+          "-",
+          std::to_string(group.samples),
+          share_text(complete_samples, user_samples),
+          "-"};
+}
+
+struct PsTable {
   TableRows rows{{"CPU", "PID", "COMMAND", "UNIT", "CONTAINER", "SAMPLES", "COMPLETE", "JIT CODE"}};
-  for (const ProcessShare& process : window.processes) rows.push_back(row_of(process));
-  print_table(std::move(rows), console.out);
+  std::size_t left_out = 0;
+};
+
+// The processes of each group, by its name.
+struct Members {
+  explicit Members(const WindowShares& window) {
+    for (const GroupShare& group : window.groups) {
+      if (group.is_unit) of_unit.try_emplace(group.name);
+    }
+    for (const ProcessShare& process : window.processes) {
+      const auto unit = process.unit ? of_unit.find(*process.unit) : of_unit.end();
+      (unit == of_unit.end() ? of_comm[process.comm] : unit->second).push_back(&process);
+    }
+  }
+
+  [[nodiscard]] std::span<const ProcessShare* const> of(const GroupShare& group) const {
+    const auto& groups = group.is_unit ? of_unit : of_comm;
+    const auto found = groups.find(group.name);
+    return found == groups.end() ? std::span<const ProcessShare* const>() : found->second;
+  }
+
+  std::map<std::string_view, std::vector<const ProcessShare*>> of_unit;
+  std::map<std::string_view, std::vector<const ProcessShare*>> of_comm;
+};
+
+PsTable table_of_groups(const WindowShares& window, std::size_t limit) {
+  PsTable table;
+  const Members members(window);
+  const std::size_t shown = std::min(window.groups.size(), limit);
+  for (const GroupShare& group : std::span(window.groups).first(shown)) {
+    table.rows.push_back(row_of(group, members.of(group)));
+  }
+  table.left_out = window.groups.size() - shown;
+  return table;
+}
+
+PsTable table_of_processes(const WindowShares& window, std::size_t limit) {
+  PsTable table;
+  const std::size_t shown = std::min(window.processes.size(), limit);
+  for (const ProcessShare& process : std::span(window.processes).first(shown)) {
+    table.rows.push_back(row_of(process));
+  }
+  table.left_out = window.processes.size() - shown;
+  return table;
+}
+
+// Windows with gaps between them cover less than the time from the first to the last.
+std::string times_of(const WindowShares& window) {
+  return local_text(window.started) + " to " + local_text(window.ended) + ", " +
+         duration_text(std::round(window.seconds)) + " of samples";
 }
 
 // The last window may then be days old.
@@ -66,32 +145,78 @@ void remark_that_mode_is_off(Client& client, const Console& console) {
 
 class Ps final : public Subcommand {
  public:
-  Ps() : Subcommand("ps", "Show who used the CPU in the last window") {}
+  Ps() : Subcommand("ps", "Show who used the CPU in the last window, or in a time range") {}
 
   void add_options(OptionList& list) override {
-    add_owners(list, target_);
-    list.option("-n,--limit", "N", "Show the N processes that used most", {limit_, parse_limit});
+    add_history_target(list, request_.target);
+    add_range(list, request_.range);
+    list.flag("--processes", "List each process, not units and commands", is_by_process_);
+    list.option("-n,--limit", "N", "Show the N that used most [20; with --json all]",
+                {limit_, parse_limit});
+    list.flag("--all", "Show all", all_);
+    list.rule([this, &list]() -> Result<void> {
+      has_range_ = list.given("--since") || list.given("--until") || list.given("--last");
+      has_limit_ = list.given("--limit");
+      if (!all_ || !has_limit_) return {};
+      return invalid_argument("--all and --limit exclude each other", "leave out one of them");
+    });
   }
 
   Result<int> run(Client& client, const Console& console) override {
-    auto window = client.last_window();
+    Result<WindowShares> window = ask(client);
     if (!window) return window.error();
-    std::erase_if(window->processes,
-                  [this](const ProcessShare& process) { return !matches(process, target_); });
-    if (window->processes.empty() && !target_.empty()) {
-      return fail(ErrorCode::kNotFound, "no process matched",
-                  "'profctl ps' without -u and -c shows the units and containers that used the CPU "
-                  "in the last window");
+    if (window->processes.empty() && !request_.target.empty()) {
+      return nothing_matched("'profctl ps' without a target shows who used the CPU");
     }
-    if (window->processes.size() > limit_) window->processes.resize(limit_);
-    Result<int> printed = print_answer(window, console, print_processes);
-    if (!console.json) remark_that_mode_is_off(client, console);
-    return printed;
+    if (console.json) {
+      if (has_limit_ && window->processes.size() > limit_) window->processes.resize(limit_);
+      if (has_limit_ && window->groups.size() > limit_) window->groups.resize(limit_);
+      console.out << to_json(*window) << "\n";
+      return kExitOk;
+    }
+    print(*window, console);
+    if (!has_range_) remark_that_mode_is_off(client, console);
+    return kExitOk;
   }
 
  private:
-  TargetRequest target_;
-  std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max();
+  // Without a range, of the last window.
+  Result<WindowShares> ask(Client& client) {
+    if (!has_range_) {
+      Result<WindowShares> last = client.last_window();
+      if (!last || request_.target.empty()) return last;
+      const auto started = parse_utc(last->started);
+      const auto ended = parse_utc(last->ended);
+      if (!started || !ended) return fail(ErrorCode::kMalformed, "profd sent an invalid time");
+      constexpr std::uint64_t kMsOfSecond = 1000;
+      request_.range = {.since_ms = static_cast<std::uint64_t>(*started) * kMsOfSecond,
+                        .until_ms = static_cast<std::uint64_t>(*ended) * kMsOfSecond};
+    }
+    request_.sum = true;
+    Result<History> history = client.history(request_);
+    if (!history) return history.error();
+    if (history->windows.empty()) return no_windows_in(request_.range, client);
+    return std::move(history->windows.front());
+  }
+
+  void print(const WindowShares& window, const Console& console) const {
+    console.out << times_of(window) << ": CPU " << cpu_text(window.cpu_percent) << ", "
+                << window.samples << " samples, " << sum_of(window.lost) << " lost\n\n";
+    const std::size_t limit = all_ ? SIZE_MAX : has_limit_ ? limit_ : kShownRows;
+    PsTable table =
+        is_by_process_ ? table_of_processes(window, limit) : table_of_groups(window, limit);
+    print_table(std::move(table.rows), console.out);
+    if (table.left_out != 0) {
+      console.err << "profctl: " << table.left_out << " more not shown: use --all\n";
+    }
+  }
+
+  HistoryRequest request_;
+  std::uint64_t limit_ = 0;
+  bool is_by_process_ = false;
+  bool all_ = false;
+  bool has_limit_ = false;
+  bool has_range_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "ctl/client/signal_watch.h"
 #include "ctl/commands/fetch_result.h"
+#include "ctl/commands/sampling_cost.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/text.h"
 #include "ctl/process/ask_runtime.h"
@@ -251,6 +252,7 @@ class Record final : public Subcommand {
   }
 
   Result<int> run(Client& client, const Console& console) override {
+    warn_of_cost(options_.request, console);
     Recording recording(client, options_, console);
     if (options_.command.empty()) return recording.record_target();
     return recording.record_command();

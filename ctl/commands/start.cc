@@ -1,5 +1,6 @@
 #include <ostream>
 
+#include "ctl/commands/sampling_cost.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/process/ask_runtime.h"
 #include "formats/base/errors.h"
@@ -26,6 +27,7 @@ class Start final : public Subcommand {
     if (ask_runtime_) {
       if (auto asked = ask_for_perf_maps(request_.target.pids); !asked) return asked.error();
     }
+    warn_of_cost(request_, console);
     const auto session = client.start(request_);
     if (!session) return session.error();
     console.out << (console.json ? started_json(*session) : *session) << "\n";

@@ -48,6 +48,23 @@ std::string decimal_text(double number, int decimals) {
 
 std::string percent_text(double percent) { return decimal_text(percent, 1) + " %"; }
 
+std::string cpu_text(double percent) {
+  constexpr double kLarge = 100;
+  return decimal_text(percent, percent < kLarge ? 1 : 0) + " %";
+}
+
+std::string bar_text(double part, std::size_t columns) {
+  constexpr auto kEighths = std::to_array<std::string_view>(
+      {"", "\u258F", "\u258E", "\u258D", "\u258C", "\u258B", "\u258A", "\u2589"});
+  constexpr std::size_t kParts = kEighths.size();
+  const double wanted = std::clamp(part, 0.0, 1.0) * static_cast<double>(columns * kParts);
+  const auto eighths = static_cast<std::size_t>(wanted + 0.5);
+  std::string bar;
+  for (std::size_t i = 0; i < eighths / kParts; ++i) bar += "\u2588";
+  bar += kEighths[eighths % kParts];
+  return bar;
+}
+
 std::string counted(std::uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
@@ -66,20 +83,33 @@ std::optional<std::int64_t> parse_utc(const std::string& text) {
   return std::chrono::floor<std::chrono::seconds>(*time).time_since_epoch().count();
 }
 
+namespace {
+
+// Characters of UTF-8.
+std::size_t columns_of(std::string_view text) {
+  constexpr unsigned kKindBits = 0xC0;
+  constexpr unsigned kContinuation = 0x80;
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char byte) {
+    return (static_cast<unsigned char>(byte) & kKindBits) != kContinuation;
+  }));
+}
+
+}  // namespace
+
 void print_table(TableRows rows, std::ostream& out) {
   std::vector<std::size_t> widths;
   for (auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) {
       row[i] = printable(row[i]);
-      widths[i] = std::max(widths[i], row[i].size());
+      widths[i] = std::max(widths[i], columns_of(row[i]));
     }
   }
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+      if (i + 1 < row.size()) line.append(widths[i] - columns_of(row[i]) + 2, ' ');
     }
     line.resize(line.find_last_not_of(' ') + 1);
     out << line << "\n";

@@ -24,6 +24,12 @@ namespace profd {
 // "12.3 %".
 [[nodiscard]] std::string percent_text(double percent);
 
+// "14.2 %", "121 %": of a CPU, where there may be many.
+[[nodiscard]] std::string cpu_text(double percent);
+
+// A bar of that part (0 to 1) of `columns`, in eighths of a column: "███▌".
+[[nodiscard]] std::string bar_text(double part, std::size_t columns);
+
 // "1 window", "2 windows".
 [[nodiscard]] std::string counted(std::uint64_t count, const std::string& noun);
 

@@ -11,6 +11,8 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/freed_memory.h"
 #include "daemon/history/export.h"
+#include "daemon/history/shares.h"
+#include "daemon/history/target.h"
 #include "daemon/history/view.h"
 #include "formats/base/log_text.h"
 #include "formats/base/time_text.h"
@@ -20,7 +22,7 @@ namespace {
 
 using std::chrono::system_clock;
 
-constexpr std::size_t kHottest = 5;  // processes of each window in a list
+constexpr std::size_t kHottest = 5;  // processes and groups of each window in a list
 constexpr std::size_t kMaxProcesses = 10'000;
 
 system_clock::time_point time_of_ms(std::uint64_t ms) {
@@ -32,28 +34,50 @@ class ListJob {
  public:
   using Value = History;
 
-  ListJob(std::vector<HistoryFile> files, Caller caller, std::size_t processes)
-      : files_(std::move(files)), caller_(caller), processes_(processes) {}
+  // A list of the windows, each with the `processes` that used most.
+  ListJob(std::vector<HistoryFile> files, Caller caller, TargetRequest target,
+          std::size_t processes)
+      : files_(std::move(files)),
+        caller_(caller),
+        target_(std::move(target)),
+        processes_(processes) {}
+
+  // Adds the windows up: the list has one.
+  void add_up() { sum_.emplace(); }
 
   Result<bool> advance(std::chrono::steady_clock::duration turn) {
     const auto end = std::chrono::steady_clock::now() + turn;
     while (next_ < files_.size() && std::chrono::steady_clock::now() < end) read_next();
-    return next_ == files_.size();
+    if (next_ < files_.size()) return false;
+    if (auto checked = target_.check(); !checked) return checked.error();
+    return true;
   }
 
-  Value take() { return std::move(history_); }
+  Value take() {
+    if (sum_ && !sum_->empty()) history_.windows.push_back(std::move(*sum_).take(processes_));
+    return std::move(history_);
+  }
 
  private:
   // A window that was removed meanwhile, or is malformed, is left out.
   void read_next() {
     const HistoryFile& from = files_[next_++];
     const Result<WindowFile> file = WindowFile::open(from.directory, from.name);
-    if (file) history_.windows.push_back(shares_of(view_window(*file, caller_), processes_));
+    if (!file) return;
+    WindowView view = view_window(*file, caller_);
+    target_.apply(view);
+    if (sum_) {
+      sum_->add(view);
+    } else {
+      history_.windows.push_back(shares_of(view, processes_));
+    }
   }
 
   std::vector<HistoryFile> files_;
   Caller caller_;
+  WindowTarget target_;
   std::size_t processes_;
+  std::optional<SharesSum> sum_;
   std::size_t next_ = 0;
   History history_;
 };
@@ -176,12 +200,18 @@ Result<RangeFiles> WindowHistory::files_in(const TimeRange& range, PreferHours p
 }
 
 boost::asio::awaitable<Result<History>> WindowHistory::list(Caller caller, HistoryRequest request) {
-  Result<RangeFiles> found = files_in(request.range, PreferHours::kNo);
+  // In an hour, processes with few samples have no pid.
+  const bool may_use_hours = request.sum && request.target.pids.empty();
+  Result<RangeFiles> found =
+      files_in(request.range, may_use_hours ? PreferHours::kYes : PreferHours::kNo);
   if (!found) co_return found.error();
   std::vector<HistoryFile>& files = found->files;
-  const std::size_t left_out = files.size() - std::min<std::size_t>(files.size(), request.limit);
+  const std::size_t most = request.sum ? files.size() : request.limit;
+  const std::size_t left_out = files.size() - std::min(files.size(), most);
   files.erase(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(left_out));
-  auto job = std::make_unique<ListJob>(std::move(files), caller, kHottest);
+  auto job = std::make_unique<ListJob>(std::move(files), caller, std::move(request.target),
+                                       request.sum ? kMaxProcesses : kHottest);
+  if (request.sum) job->add_up();
   auto operation = run(caller, std::move(job));
   Result<History> history = co_await std::move(operation);
   if (history) history->left_out = left_out;
@@ -197,7 +227,7 @@ boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) 
   } else {
     co_return no_windows(status_());
   }
-  auto job = std::make_unique<ListJob>(std::move(files), caller, kMaxProcesses);
+  auto job = std::make_unique<ListJob>(std::move(files), caller, TargetRequest(), kMaxProcesses);
   auto operation = run(caller, std::move(job));
   Result<History> history = co_await std::move(operation);
   if (!history) co_return history.error();

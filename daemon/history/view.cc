@@ -23,22 +23,6 @@ std::uint64_t samples_of(const std::vector<ProfileSummary>& profiles) {
   return sum;
 }
 
-ProcessShare share_of(const ProfileSummary& profile, const SessionSummary& window) {
-  const double microseconds =
-      static_cast<double>(profile.samples) * static_cast<double>(window.period_us);
-  const double cpu_percent = window.seconds > 0 ? microseconds / 1e4 / window.seconds : 0;
-  return {.cpu_percent = cpu_percent,
-          .pid = profile.pid,
-          .start_time_ns = profile.start_time_ns,
-          .comm = profile.comm,
-          .unit = profile.unit,
-          .container = profile.container,
-          .samples = profile.samples,
-          .user_samples = profile.user_samples,
-          .complete_samples = profile.complete_samples,
-          .jit = profile.jit};
-}
-
 void restrict_to(const Caller& caller, WindowView& view) {
   if (caller.privileged) return;
   std::vector<bool> keep;
@@ -149,22 +133,6 @@ void keep_profiles(WindowView& view, const std::vector<bool>& keep) {
   view.profiles.resize(kept);
   const std::uint64_t samples = samples_of(view.summary.profiles);
   view.summary.ledger = {.taken = samples, .written = samples, .lost = {}};
-}
-
-WindowShares shares_of(const WindowView& view, std::size_t limit) {
-  const SessionSummary& summary = view.summary;
-  WindowShares shares{.window = summary.session,
-                      .started = summary.started,
-                      .seconds = summary.seconds,
-                      .samples = samples_of(summary.profiles),
-                      .lost = summary.ledger.lost,
-                      .processes = {}};
-  for (const ProfileSummary& profile : summary.profiles) {
-    shares.processes.push_back(share_of(profile, summary));
-  }
-  std::ranges::stable_sort(shares.processes, std::ranges::greater{}, &ProcessShare::samples);
-  if (shares.processes.size() > limit) shares.processes.resize(limit);
-  return shares;
 }
 
 }  // namespace profd

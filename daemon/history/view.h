@@ -7,13 +7,11 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "daemon/history/window_file.h"
 #include "daemon/service/caller.h"
-#include "formats/api/history_api.h"
 #include "formats/api/session_summary.h"
 #include "formats/base/result.h"
 #include "formats/profile/pprof_merge.h"
@@ -45,8 +43,5 @@ void hide_kernel(PprofTables& tables);
 // Keeps the profiles whose element of `keep` is true, and removes the losses, since they are of
 // all.
 void keep_profiles(WindowView& view, const std::vector<bool>& keep);
-
-// Returns the `limit` processes with most samples.
-[[nodiscard]] WindowShares shares_of(const WindowView& view, std::size_t limit);
 
 }  // namespace profd

@@ -27,6 +27,8 @@ void members(auto& fields, Is<HistoryRequest> auto& request) {
   fields.optional("since_ms", request.range.since_ms)
       .optional("until_ms", request.range.until_ms)
       .optional("limit", request.limit)
+      .if_set("target", request.target)
+      .if_set("sum", request.sum)
       .no_others();
 }
 
@@ -43,12 +45,23 @@ void members(auto& fields, Is<ProcessShare> auto& process) {
       .optional("jit", process.jit);
 }
 
+void members(auto& fields, Is<GroupShare> auto& group) {
+  fields.required("cpu_percent", group.cpu_percent)
+      .required("name", group.name)
+      .required("is_unit", group.is_unit)
+      .required("processes", group.processes)
+      .required("samples", group.samples);
+}
+
 void members(auto& fields, Is<WindowShares> auto& window) {
   fields.required("window", window.window)
       .required("started", window.started)
+      .required("ended", window.ended)
       .required("seconds", window.seconds)
+      .required("cpu_percent", window.cpu_percent)
       .required("samples", window.samples)
       .required("lost", window.lost)
+      .required("groups", window.groups)
       .required("processes", window.processes);
 }
 
@@ -82,6 +95,7 @@ Result<HistoryRequest> parse_history_request(std::string_view text) {
   auto request = parse_request<HistoryRequest>(text);
   if (!request) return request;
   if (auto checked = check_range(request->range); !checked) return checked.error();
+  if (auto checked = check_target(request->target); !checked) return checked.error();
   if (request->limit == 0 || request->limit > HistoryRequest::kMaxWindows) {
     return invalid_argument("invalid limit " + std::to_string(request->limit) + " (1 to " +
                             std::to_string(HistoryRequest::kMaxWindows) + ")");

@@ -46,7 +46,11 @@ struct HistoryRequest {
   static constexpr std::uint64_t kMaxWindows = 1000;
 
   TimeRange range;
+  TargetRequest target{};     // empty: all processes that the caller may see
   std::uint64_t limit = 100;  // 1 to kMaxWindows; the newest windows are listed
+  // The answer has one window: all windows and hours of the range, added up. The limit does not
+  // count then.
+  bool sum = false;
 
   friend bool operator==(const HistoryRequest&, const HistoryRequest&) = default;
 };
@@ -67,15 +71,29 @@ struct ProcessShare {
   friend bool operator==(const ProcessShare&, const ProcessShare&) = default;
 };
 
+// The processes of a service, or, of those outside of services, the ones with a command name.
+struct GroupShare {
+  double cpu_percent = 0;  // of one CPU
+  std::string name;
+  bool is_unit = false;  // the name is that of a service
+  std::uint64_t processes = 0;
+  std::uint64_t samples = 0;
+
+  friend bool operator==(const GroupShare&, const GroupShare&) = default;
+};
+
 // A window and the processes that used the most CPU time in it, in descending order. For a caller
-// that may not see all processes, the counts are sums over those that it may see, and `lost` is
-// empty.
+// that may not see all processes, and for a target, the counts are sums over those that it may see
+// or that match, and `lost` is empty.
 struct WindowShares {
-  std::string window;   // the name
-  std::string started;  // RFC 3339, UTC
-  double seconds = 0;
+  std::string window;      // the name
+  std::string started;     // RFC 3339, UTC
+  std::string ended;       // likewise
+  double seconds = 0;      // that the samples are of: less than the time between both, with gaps
+  double cpu_percent = 0;  // of one CPU, of all processes
   std::uint64_t samples = 0;
   CountsByReason lost;
+  std::vector<GroupShare> groups;
   std::vector<ProcessShare> processes;
 
   friend bool operator==(const WindowShares&, const WindowShares&) = default;

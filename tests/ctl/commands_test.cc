@@ -31,6 +31,15 @@ using ::testing::StartsWith;
 
 class CommandsTest : public test::ProfctlTest {};
 
+TEST_F(CommandsTest, AHighFrequencyIsStartedWithAWarning) {
+  const Ran usual = run({"start", "-a", "-F", "10000"});
+  EXPECT_EQ(usual.err, "");
+  const Ran high = run({"start", "-a", "-F", "20000"});
+  EXPECT_EQ(high.code, 0);
+  EXPECT_THAT(high.err, HasSubstr("20000 samples a second take about 20.0 % of each busy CPU"));
+  EXPECT_EQ(high.out, usual.out);
+}
+
 TEST_F(CommandsTest, StartPrintsTheIdAlone) {
   const Ran ran = run({"start", "--pid", "1234", "-F", "499", "-d", "10s", "--no-children"});
   EXPECT_EQ(ran.code, 0);

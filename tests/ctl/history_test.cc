@@ -38,7 +38,9 @@ WindowShares window() {
   WindowShares window;
   window.window = "20260102T140500Z";
   window.started = "2026-01-02T14:05:00Z";
+  window.ended = "2026-01-02T14:06:00Z";
   window.seconds = 60;
+  window.cpu_percent = 121.5;
   window.samples = 120;
   window.lost = {{"ring_full", 2}};
   window.processes = {process("nginx", 10), process("evil\x1b[31m", 0.5), process("c", 0.25),
@@ -46,6 +48,11 @@ WindowShares window() {
   window.processes[0].unit = "nginx.service";
   window.processes[1].container = kId;
   window.processes[2].unit = "bad\nunit";
+  window.groups = {
+      {.cpu_percent = 10, .name = "nginx.service", .is_unit = true, .processes = 1, .samples = 114},
+      {.cpu_percent = 0.5, .name = "evil\x1b[31m", .processes = 1, .samples = 114},
+      {.cpu_percent = 0.25, .name = "c", .processes = 1, .samples = 114},
+      {.cpu_percent = 0, .name = "d", .processes = 1, .samples = 114}};
   return window;
 }
 
@@ -66,7 +73,8 @@ TEST_F(HistoryTest, PsIsATableInLocalTime) {
   const Ran ran = run({"ps"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out,
-            "2026-01-02 15:05:00, 1 min: 120 samples, 2 lost\n\n"
+            "2026-01-02 15:05:00 to 2026-01-02 15:06:00, 1 min of samples: CPU 122 %, 120 samples, "
+            "2 lost\n\n"
             "CPU     PID  COMMAND    UNIT           CONTAINER     SAMPLES  COMPLETE  JIT CODE\n"
             "10.0 %  812  nginx      nginx.service  -             114      99.0 %    -\n"
             "0.5 %   812  evil?[31m  -              cccccccccccc  114      99.0 %    -\n"
@@ -83,33 +91,99 @@ TEST_F(HistoryTest, PsSaysThatTheWindowIsOldWhereContinuousModeIsOff) {
   EXPECT_EQ(run({"ps"}).err, "");
 }
 
-TEST_F(HistoryTest, PsIsCutToANumberAUnitOrAContainer) {
-  const auto shown = [this](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"ps", "--json"});
-    const Ran ran = run(arguments);
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    std::vector<std::string> comms;
-    const auto window = parse_window_shares(ran.out);
-    EXPECT_TRUE(window) << ran.out;
-    if (!window) return comms;
-    for (const ProcessShare& share : window->processes) comms.push_back(share.comm);
-    return comms;
-  };
-  EXPECT_THAT(shown({}), SizeIs(4));
-  EXPECT_THAT(shown({"-n", "1"}), ElementsAre("nginx"));
-  EXPECT_THAT(shown({"-u", "nginx"}), ElementsAre("nginx"));
-  EXPECT_THAT(shown({"-c", "cccc"}), ElementsAre("evil\x1b[31m"));
+TEST_F(HistoryTest, PsIsCutToANumber) {
+  const auto window = parse_window_shares(run({"ps", "--json", "-n", "1"}).out);
+  ASSERT_TRUE(window);
+  EXPECT_THAT(window->processes, SizeIs(1));
+  EXPECT_THAT(window->groups, SizeIs(1));
+  EXPECT_THAT(parse_window_shares(run({"ps", "--json"}).out)->processes, SizeIs(4));
+  const Ran cut = run({"ps", "-n", "1"});
+  EXPECT_THAT(cut.out, HasSubstr("nginx"));
+  EXPECT_THAT(cut.out, Not(HasSubstr("evil")));
+  EXPECT_THAT(cut.err, HasSubstr("3 more not shown"));
+  EXPECT_THAT(service_.asked, SizeIs(0));
 }
 
-TEST_F(HistoryTest, PsOfNothingThatRanIsNotFound) {
+// Two hundred short processes of a service, and a compile: each is one line.
+TEST_F(HistoryTest, PsRanksUnitsAndCommands) {
+  WindowShares busy = window();
+  busy.processes.clear();
+  for (std::uint32_t pid = 1; pid <= 200; ++pid) {
+    ProcessShare share = process(pid % 2 == 0 ? "tar" : "gzip", 0.22);
+    share.pid = pid;
+    share.unit = "backup.service";
+    busy.processes.push_back(share);
+  }
+  for (std::uint32_t pid = 301; pid <= 314; ++pid) {
+    ProcessShare share = process("cc1plus", 8.65);
+    share.pid = pid;
+    share.unit = "session-3.scope";
+    busy.processes.push_back(share);
+  }
+  // Of the service too, though its name is that of the other group.
+  busy.processes[0].comm = "cc1plus";
+  busy.groups = {{.cpu_percent = 121.1, .name = "cc1plus", .processes = 14, .samples = 14 * 114},
+                 {.cpu_percent = 44,
+                  .name = "backup.service",
+                  .is_unit = true,
+                  .processes = 200,
+                  .samples = 200 * 114}};
+  service_.windows.windows = {busy};
+  EXPECT_EQ(
+      run({"ps"}).out,
+      "2026-01-02 15:05:00 to 2026-01-02 15:06:00, 1 min of samples: CPU 122 %, 120 samples, "
+      "2 lost\n\n"
+      "CPU     PID   COMMAND            UNIT            CONTAINER  SAMPLES  COMPLETE  JIT CODE\n"
+      "121 %   x14   cc1plus            -               -          1596     99.0 %    -\n"
+      "44.0 %  x200  cc1plus, tar, ...  backup.service  -          22800    99.0 %    -\n");
+  EXPECT_THAT(run({"history"}).out, HasSubstr("cc1plus x14 121 %, backup.service 44.0 %"));
+  const Ran each = run({"ps", "--processes"});
+  EXPECT_THAT(each.out, HasSubstr("backup.service"));
+  EXPECT_THAT(each.err, HasSubstr("194 more not shown"));
+  EXPECT_EQ(run({"ps", "--processes", "--all"}).err.find("not shown"), std::string::npos);
+}
+
+TEST_F(HistoryTest, ATargetIsAskedForInTheLastWindowOrInARange) {
+  EXPECT_EQ(run({"ps", "-u", "nginx", "-p", "7,8"}).code, 0);
+  EXPECT_EQ(run({"ps", "--since", "2026-01-02 15:00", "--comm", "tar"}).code, 0);
+  EXPECT_EQ(run({"history", "--uid", "0", "-c", "cc"}).code, 0);
+  ASSERT_THAT(service_.asked, SizeIs(3));
+  HistoryRequest first;
+  first.range = {.since_ms = 1'767'362'700'000, .until_ms = 1'767'362'760'000};
+  first.target.units = {"nginx.service"};
+  first.target.pids = {7, 8};
+  first.sum = true;
+  EXPECT_EQ(service_.asked[0], first);
+  EXPECT_EQ(service_.asked[1].range.since_ms, 1'767'362'400'000U);
+  EXPECT_EQ(service_.asked[1].target.comms, std::vector<std::string>{"tar"});
+  EXPECT_TRUE(service_.asked[1].sum);
+  EXPECT_EQ(service_.asked[2].target.uids, std::vector<std::uint32_t>{0});
+  EXPECT_FALSE(service_.asked[2].sum);
+}
+
+TEST_F(HistoryTest, WhatDidNotRunIsNotFound) {
+  service_.windows.windows[0].processes.clear();
+  service_.windows.windows[0].samples = 0;
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"ps", "-u", "none"},
-                                                    {"ps", "-c", "abc"},
-                                                    {"ps", "-c", "abc", "--json"}}) {
+                                                    {"ps", "-c", "abc", "--json"},
+                                                    {"history", "--comm", "nosuch"}}) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, kExitNotFound);
     EXPECT_THAT(ran.err, HasSubstr("no process matched"));
-    EXPECT_THAT(ran.err, HasSubstr("profctl ps"));
     EXPECT_EQ(ran.out, "");
+  }
+}
+
+TEST_F(HistoryTest, ATimeWithoutWindowsHasTheTimesThatThereAre) {
+  service_.windows.windows.clear();
+  service_.state.continuous.oldest = "2026-01-02T10:00:00Z";
+  service_.state.continuous.last_written = "2026-01-02T14:06:00Z";
+  for (const char* subcommand : {"ps", "history"}) {
+    const Ran ran = run({subcommand, "--since", "2200-01-01 00:00"});
+    EXPECT_EQ(ran.code, kExitNotFound);
+    EXPECT_EQ(ran.err,
+              "profctl: no windows since 2200-01-01 00:00:00 (that is in the future)\n"
+              "hint: the history is from 2026-01-02 11:00:00 to 2026-01-02 15:06:00\n");
   }
 }
 
@@ -117,10 +191,11 @@ TEST_F(HistoryTest, HistoryShowsTheHottestOfEachWindow) {
   service_.windows.left_out = 7;
   const Ran ran = run({"history", "--last", "1h", "-n", "5"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(
-      ran.out,
-      "STARTED              DURATION  SAMPLES  LOST  HOTTEST\n"
-      "2026-01-02 15:05:00  1 min     120      2     nginx 10.0 %, evil?[31m 0.5 %, c 0.2 %\n");
+  EXPECT_EQ(ran.out,
+            "STARTED              DURATION  CPU                      SAMPLES  LOST  HOTTEST\n"
+            "2026-01-02 15:05:00  1 min     122 %  ████████████████  120      2     nginx.service "
+            "10.0 %, "
+            "evil?[31m 0.5 %, c 0.2 %\n");
   EXPECT_THAT(ran.err, HasSubstr("7 older windows"));
   ASSERT_THAT(service_.asked, SizeIs(1));
   EXPECT_EQ(service_.asked[0].limit, 5u);

@@ -247,9 +247,9 @@ TEST_F(OptionsTest, TargetsThatMakeNoSenseAreRefusedBeforeTheDaemonIsAsked) {
 
 TEST_F(OptionsTest, AnUnknownOptionHasTheSubcommandsThatHaveIt) {
   const std::tuple<Arguments, const char*, const char*> table[] = {
-      {{"ps", "--since", "02:58:50"},
-       "ps: unknown option --since; history, export and debuginfo have it",
-       "profctl ps --help"},
+      {{"list", "--since", "02:58:50"},
+       "list: unknown option --since; history, ps, export and debuginfo have it",
+       "profctl list --help"},
       {{"ps", "--format=prof"},
        "ps: unknown option --format; stop, dump, record, export and convert have it",
        "profctl ps"},
@@ -335,7 +335,9 @@ TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
       {{"history", "-n", "1001"}, "1001"},
       {{"history", "--since", ""}, "time"},
       {{"ps", "-n", "all"}, "all"},
-      {{"ps", "--since", "now"}, "--since"},
+      {{"ps", "--since", "now", "--until", "yesterday"}, "range"},
+      {{"ps", "--all", "-n", "3"}, "--all"},
+      {{"history", "--all", "-n", "3"}, "--all"},
       {{"export", "--last", "1h", "--", "ls"}, "--"},
       {{"convert", "log", "-o", "x", "--format", "pdf"}, "invalid --format 'pdf'"},
       {{"convert", "log"}, "output"},

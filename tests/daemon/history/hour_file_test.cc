@@ -10,6 +10,7 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/history/shares.h"
 #include "daemon/history/view.h"
 #include "formats/base/gzip.h"
 #include "tests/daemon/callers.h"

@@ -23,9 +23,16 @@ WindowShares a_window() {
   WindowShares window;
   window.window = "20260102T140500Z";
   window.started = "2026-01-02T14:05:00Z";
+  window.ended = "2026-01-02T14:06:00Z";
   window.seconds = 59.5;
+  window.cpu_percent = 12.5;
   window.samples = 9;
   window.lost = {{"ring_full", 3}};
+  window.groups = {{.cpu_percent = 12.5,
+                    .name = "nginx.service",
+                    .is_unit = true,
+                    .processes = 3,
+                    .samples = 9}};
   window.processes = {process};
   return window;
 }
@@ -45,7 +52,10 @@ TEST(HistoryApi, RequestsComeBackAsTheyWere) {
   request.target.pids = {7};
   request.profile_only = true;
   EXPECT_EQ(*parse_export_request(to_json(request)), request);
-  const HistoryRequest history{.range = request.range, .limit = 5};
+  HistoryRequest history{.range = request.range, .limit = 5};
+  EXPECT_EQ(*parse_history_request(to_json(history)), history);
+  history.target = request.target;
+  history.sum = true;
   EXPECT_EQ(*parse_history_request(to_json(history)), history);
 }
 
@@ -81,7 +91,7 @@ TEST(HistoryApi, TheErrorOfAnInvalidRequestNamesTheReason) {
     EXPECT_THAT(request.error().message, HasSubstr(named)) << json;
   }
   for (const char* json : {R"({"limit":0})", R"({"limit":1001})", R"({"limit":"all"})",
-                           R"({"target":{}})", R"({"since_ms":2,"until_ms":1})"}) {
+                           R"({"targets":{}})", R"({"since_ms":2,"until_ms":1})"}) {
     const auto request = parse_history_request(json);
     ASSERT_FALSE(request) << json;
     EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument) << json;

@@ -1,0 +1,53 @@
+#include "ctl/commands/history_target.h"
+
+#include <chrono>
+
+#include "ctl/options/values.h"
+#include "ctl/output/text.h"
+#include "formats/base/errors.h"
+#include "formats/base/time_text.h"
+
+namespace profd {
+
+void add_history_target(OptionList& list, TargetRequest& target) {
+  list.heading("Target");
+  add_pids(list, "Processes by pid: 1234 or 1234,5678; repeatable", target.pids);
+  list.option("--comm", "NAME", "Processes with this command name; repeatable", target.comms);
+  list.option("-G,--cgroup", "PATH", "Processes in this cgroup (v2) or below it",
+              {target.cgroups, parse_cgroup});
+  list.option("--uid", "USER", "Processes of this user, by number or name",
+              {target.uids, parse_user});
+  add_owners(list, target);
+  list.rule([&target] { return check_target(target); });
+}
+
+std::string group_text(const GroupShare& group) {
+  const bool has_count = !group.is_unit && group.processes > 1;
+  return group.name + (has_count ? " x" + std::to_string(group.processes) : "") + " " +
+         cpu_text(group.cpu_percent);
+}
+
+Error no_windows_in(const TimeRange& range, Client& client) {
+  const auto text_of_ms = [](std::uint64_t ms) {
+    return local_time_text(WallTime(std::chrono::milliseconds(ms)));
+  };
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const bool is_future = std::chrono::milliseconds(range.since_ms) > now;
+  std::string what = "no windows";
+  if (range.since_ms != 0) what += " since " + text_of_ms(range.since_ms);
+  if (range.until_ms != TimeRange::kEndMs) what += " until " + text_of_ms(range.until_ms);
+  if (is_future) what += " (that is in the future)";
+  const auto status = client.status();
+  if (!status || status->continuous.oldest.empty()) {
+    return fail(ErrorCode::kNotFound, what, "'profctl history' lists the windows");
+  }
+  return fail(ErrorCode::kNotFound, what,
+              "the history is from " + local_text(status->continuous.oldest) + " to " +
+                  local_text(status->continuous.last_written));
+}
+
+Error nothing_matched(const std::string& hint) {
+  return fail(ErrorCode::kNotFound, "no process matched", hint);
+}
+
+}  // namespace profd

@@ -1,0 +1,18 @@
+// What a session will cost the host, said before it starts.
+
+#pragma once
+
+#include <cstdint>
+
+#include "ctl/output/console.h"
+#include "formats/api/start_request.h"
+
+namespace profd {
+
+// Frequencies above this get a warning.
+inline constexpr std::uint64_t kCostlyFrequency = 10'000;
+
+// On standard error; nothing for a usual frequency.
+void warn_of_cost(const StartRequest& request, const Console& console);
+
+}  // namespace profd

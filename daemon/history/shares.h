@@ -1,0 +1,43 @@
+// Who used the CPU in windows: the processes, and the groups that they belong to. A group is a
+// service, or, of processes outside of services, those with one command name: a service of many
+// short processes, or a compile, is one line and not hundreds.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "daemon/history/view.h"
+#include "formats/api/history_api.h"
+
+namespace profd {
+
+// Adds up windows. Any thread.
+class SharesSum {
+ public:
+  void add(const WindowView& view);
+  [[nodiscard]] bool empty() const { return shares_.window.empty(); }
+
+  // The name and the start of the first window, and the `limit` processes and groups with most CPU
+  // time. `seconds` is the time that the windows cover.
+  [[nodiscard]] WindowShares take(std::size_t limit) &&;
+
+ private:
+  // A process has a sum for each name that it had.
+  using Key = std::tuple<std::uint32_t, std::uint64_t, std::string>;  // pid, start, name
+  struct Sum {
+    ProfileSummary summary;
+    double cpu_us = 0;
+  };
+
+  WindowShares shares_;
+  std::map<Key, Sum> sums_;
+};
+
+// Of one window.
+[[nodiscard]] WindowShares shares_of(const WindowView& view, std::size_t limit);
+
+}  // namespace profd
