@@ -9,8 +9,8 @@
 
 namespace profd {
 
-[[nodiscard]] inline Error malformed(std::string message) {
-  return fail(ErrorCode::kMalformed, std::move(message));
+[[nodiscard]] inline Error malformed(std::string message, std::string hint = {}) {
+  return fail(ErrorCode::kMalformed, std::move(message), std::move(hint));
 }
 
 [[nodiscard]] inline Error invalid_argument(std::string message, std::string hint = {}) {
