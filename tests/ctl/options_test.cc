@@ -248,7 +248,7 @@ TEST_F(OptionsTest, TargetsThatMakeNoSenseAreRefusedBeforeTheDaemonIsAsked) {
 TEST_F(OptionsTest, AnUnknownOptionHasTheSubcommandsThatHaveIt) {
   const std::tuple<Arguments, const char*, const char*> table[] = {
       {{"ps", "--since", "02:58:50"},
-       "ps: unknown option --since; history, export and debuginfo have it",
+       "ps: unknown option --since; history, report, export and debuginfo have it",
        "profctl ps --help"},
       {{"ps", "--format=prof"},
        "ps: unknown option --format; stop, dump, record, export and convert have it",
