@@ -7,6 +7,7 @@
 
 #include "ctl/commands/commands.h"
 #include "ctl/doctor/program_child.h"
+#include "ctl/sources/file_reader.h"
 
 namespace {
 
@@ -19,10 +20,13 @@ bool is_pipe_without_reader(int fd) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  profd::sandbox::run_as_child(argc, argv, {profd::kProgramCheckChild});
+  profd::sandbox::run_as_child(argc, argv, {profd::kProgramCheckChild, profd::kSourceReaderChild});
   ::signal(SIGPIPE, SIG_IGN);  // a closed standard output is then a failed write
   try {
-    const profd::Console console{std::cout, std::cerr, ::isatty(STDERR_FILENO) == 1};
+    const profd::Console console{.out = std::cout,
+                                 .err = std::cerr,
+                                 .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
+                                 .screen = profd::screen_of(STDOUT_FILENO)};
     const int code = profd::run_profctl({argv + 1, argv + argc}, console);
     std::cout.flush();
     if (std::cout || code != profd::kExitOk) return code;

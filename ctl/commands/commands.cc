@@ -11,9 +11,9 @@ namespace {
 // In the order of the help.
 std::vector<std::unique_ptr<Subcommand>> make_subcommands() {
   std::vector<std::unique_ptr<Subcommand>> subcommands;
-  for (const auto make :
-       {make_start, make_stop, make_dump, make_record, make_history, make_ps, make_export,
-        make_convert, make_debuginfo, make_list, make_status, make_config, make_doctor}) {
+  for (const auto make : {make_start, make_stop, make_dump, make_record, make_history, make_ps,
+                          make_report, make_diff, make_export, make_convert, make_debuginfo,
+                          make_list, make_status, make_config, make_doctor}) {
     subcommands.push_back(make());
   }
   return subcommands;
@@ -40,7 +40,8 @@ int run_profctl(const std::vector<std::string>& arguments, const Console& consol
   for (const auto& subcommand : subcommands) {
     subcommand->add_options(line.add_subcommand(subcommand->name(), subcommand->help()));
   }
-  Console chosen{console.out, console.err, console.err_is_terminal, has_json_flag(arguments)};
+  Console chosen = console;
+  chosen.json = has_json_flag(arguments);
   const auto parsed = line.parse(arguments);
   if (!parsed) {
     const int code = report(chosen, parsed.error());

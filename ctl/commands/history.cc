@@ -2,7 +2,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "ctl/commands/history_target.h"
+#include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
 #include "ctl/output/text.h"
@@ -52,7 +52,7 @@ class ShowHistory final : public Subcommand {
       : Subcommand("history", "Show CPU use over time, and who used most in each window") {}
 
   void add_options(OptionList& list) override {
-    add_history_target(list, request_.target);
+    add_processes(list, request_.target, "--comm");
     add_range(list, request_.range);
     list.option("-n,--limit", "N", "Show the newest N windows, 1 to 1000 [20; with --json 100]",
                 {request_.limit, parse_limit});

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ctl/commands/history_target.h"
+#include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
 #include "ctl/output/text.h"
@@ -148,7 +148,7 @@ class Ps final : public Subcommand {
   Ps() : Subcommand("ps", "Show who used the CPU in the last window, or in a time range") {}
 
   void add_options(OptionList& list) override {
-    add_history_target(list, request_.target);
+    add_processes(list, request_.target, "--comm");
     add_range(list, request_.range);
     list.flag("--processes", "List each process, not units and commands", is_by_process_);
     list.option("-n,--limit", "N", "Show the N that used most [20; with --json all]",

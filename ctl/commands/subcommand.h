@@ -69,6 +69,7 @@ class ShowSubcommand final : public Subcommand {
 std::unique_ptr<Subcommand> make_config();
 std::unique_ptr<Subcommand> make_convert();
 std::unique_ptr<Subcommand> make_debuginfo();
+std::unique_ptr<Subcommand> make_diff();
 std::unique_ptr<Subcommand> make_doctor();
 std::unique_ptr<Subcommand> make_dump();
 std::unique_ptr<Subcommand> make_export();
@@ -76,6 +77,7 @@ std::unique_ptr<Subcommand> make_history();
 std::unique_ptr<Subcommand> make_list();
 std::unique_ptr<Subcommand> make_ps();
 std::unique_ptr<Subcommand> make_record();
+std::unique_ptr<Subcommand> make_report();
 std::unique_ptr<Subcommand> make_start();
 std::unique_ptr<Subcommand> make_status();
 std::unique_ptr<Subcommand> make_stop();

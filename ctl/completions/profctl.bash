@@ -47,7 +47,12 @@ _profctl() {
     list='pprof folded speedscope dir'
     [ "$subcommand" = convert ] && list='prof folded trace'
     ;;
-  --by) list='process unit container' ;;
+  --by)
+    list='process unit container'
+    [[ $subcommand == report || $subcommand == diff ]] && list+=' user thread runtime file line function unit,function'
+    ;;
+  --names) list='short full' ;;
+  --per) list='share cpu' ;;
   -o | --output)
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
@@ -67,7 +72,7 @@ _profctl() {
       list=$(_profctl_options ${subcommand:+"$subcommand"})
     elif [ -z "$subcommand" ]; then
       list=$(_profctl_subcommands)
-    elif [ "$subcommand" = convert ]; then
+    elif [[ $subcommand == convert || $subcommand == report || $subcommand == diff ]]; then
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
     elif [ "$subcommand" = debuginfo ]; then

@@ -37,12 +37,19 @@ function __profctl_values
             end
         case --by
             printf '%s\n' process unit container
+            if contains (__profctl_subcommand) report diff
+                printf '%s\n' user thread runtime file line function unit,function
+            end
+        case --names
+            printf '%s\n' short full
+        case --per
+            printf '%s\n' share cpu
         case -o --output --socket -b --binary -i --input --cache
             __fish_complete_path (commandline -ct)
         case '*'
             if not __profctl_subcommand >/dev/null; or test -z (__profctl_subcommand)
                 __profctl_subcommands
-            else if test (__profctl_subcommand) = convert
+            else if contains (__profctl_subcommand) convert report diff
                 __fish_complete_path (commandline -ct)
             else if test (__profctl_subcommand) = debuginfo
                 printf '%s\n' list fetch

@@ -20,7 +20,11 @@ _profctl() {
   --format)
     list=(pprof folded speedscope dir)
     [[ $subcommand == convert ]] && list=(prof folded trace) ;;
-  --by) list=(process unit container) ;;
+  --by)
+    list=(process unit container)
+    [[ $subcommand == (report|diff) ]] && list+=(user thread runtime file line function unit,function) ;;
+  --names) list=(short full) ;;
+  --per) list=(share cpu) ;;
   -p | --pid) list=(${(f)"$(ps -eo pid= | tr -d ' ')"}) ;;
   -n | --comm) list=(${(f)"$(ps -eo comm= | sort -u)"}) ;;
   -u | --unit)
@@ -33,7 +37,7 @@ _profctl() {
       list=(${(f)"$(_profctl_options $subcommand)"})
     elif [[ -z $subcommand ]]; then
       list=(${(f)"$(_profctl_subcommands)"})
-    elif [[ $subcommand == convert ]]; then
+    elif [[ $subcommand == (convert|report|diff) ]]; then
       _files
       return
     elif [[ $subcommand == debuginfo ]]; then

@@ -23,6 +23,7 @@ constexpr const char* kExamples = R"(Examples:
   profctl record -o out -- ./server --port 80    profile a command from its first instruction to its end
   profctl record -u nginx -F 499 -d 30s -o out   profile a systemd unit, 499 samples per second
   profctl ps                                     show who used the CPU in the last minute
+  profctl report --last 10m                      show which functions used the CPU
   profctl export --since 14:00 --until 14:10 -o out    write the profiles of a time in the past
   profctl status                                 show what profd does and what it costs
 
@@ -100,6 +101,10 @@ void OptionList::operand(const std::string& name, const std::string& help, Reade
   CLI::Option* const added = app_.add_option(name, callback(std::move(reader)), help);
   added->required();
   if (is_repeatable) added->expected(1, -1)->allow_extra_args();
+}
+
+void OptionList::optional_operand(const std::string& name, const std::string& help, Reader reader) {
+  app_.add_option(name, callback(std::move(reader)), help);
 }
 
 // CLI11 calls this before it has found every error of its own, and before --help counts. So an

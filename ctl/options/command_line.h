@@ -93,6 +93,9 @@ class OptionList {
   // A required argument without an option.
   void operand(const std::string& name, const std::string& help, Reader reader);
 
+  // The same, which may be absent.
+  void optional_operand(const std::string& name, const std::string& help, Reader reader);
+
   // Accepts "-- COMMAND ARGUMENTS". Without this, "--" is an error.
   void command(std::vector<std::string>& out);
 

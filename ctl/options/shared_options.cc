@@ -45,17 +45,23 @@ void add_owners(OptionList& list, TargetRequest& target) {
   list.heading("Options");
 }
 
-void add_target(OptionList& list, TargetRequest& target) {
+void add_processes(OptionList& list, TargetRequest& target, const std::string& comm_names) {
   list.heading("Target");
   add_pids(list, "Processes by pid: 1234 or 1234,5678; repeatable", target.pids);
-  list.option("-n,--comm", "NAME", "Processes with this command name; repeatable", target.comms);
+  list.option(comm_names, "NAME", "Processes with this command name; repeatable", target.comms);
   list.option("-G,--cgroup", "PATH", "Processes in this cgroup (v2) or below it",
               {target.cgroups, parse_cgroup});
   list.option("--uid", "USER", "Processes of this user, by number or name",
               {target.uids, parse_user});
-  list.flag("-a,--all", "Every process of the host", target.all);
   add_owners(list, target);
   list.rule([&target] { return check_target(target); });
+}
+
+void add_target(OptionList& list, TargetRequest& target) {
+  add_processes(list, target);
+  list.heading("Target");
+  list.flag("-a,--all", "Every process of the host", target.all);
+  list.heading("Options");
 }
 
 void add_session_request(OptionList& list, StartRequest& request) {

@@ -20,7 +20,11 @@ void add_pids(OptionList& list, const std::string& help, std::vector<std::uint32
 // --unit, --container
 void add_owners(OptionList& list, TargetRequest& target);
 
-// --pid, --comm, --cgroup, --uid, --unit, --container, --all
+// --pid, --comm, --cgroup, --uid, --unit, --container. Where -n is --limit, --comm has no letter.
+void add_processes(OptionList& list, TargetRequest& target,
+                   const std::string& comm_names = "-n,--comm");
+
+// The same and --all
 void add_target(OptionList& list, TargetRequest& target);
 
 // What a new session needs: add_target(), --no-children, --event, --freq and so on.

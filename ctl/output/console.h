@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "ctl/output/terminal.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -34,6 +35,7 @@ struct Console {
   std::ostream& err;
   bool err_is_terminal = false;
   bool json = false;  // --json: answers and errors are each one line of JSON
+  Screen screen{};    // of standard output
 };
 
 // Prints "profctl: CAUSE" and, if there is one, "hint: HINT"; or both as JSON, in the form in which

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iomanip>
 #include <ostream>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "ctl/output/console.h"
+#include "ctl/output/terminal.h"
 #include "formats/base/time_text.h"
 
 namespace profd {
@@ -58,7 +60,7 @@ std::string bar_text(double part, std::size_t columns) {
       {"", "\u258F", "\u258E", "\u258D", "\u258C", "\u258B", "\u258A", "\u2589"});
   constexpr std::size_t kParts = kEighths.size();
   const double wanted = std::clamp(part, 0.0, 1.0) * static_cast<double>(columns * kParts);
-  const auto eighths = static_cast<std::size_t>(wanted + 0.5);
+  const auto eighths = static_cast<std::size_t>(std::llround(wanted));
   std::string bar;
   for (std::size_t i = 0; i < eighths / kParts; ++i) bar += "\u2588";
   bar += kEighths[eighths % kParts];
@@ -82,19 +84,6 @@ std::optional<std::int64_t> parse_utc(const std::string& text) {
   if (!time || !text.ends_with('Z')) return std::nullopt;
   return std::chrono::floor<std::chrono::seconds>(*time).time_since_epoch().count();
 }
-
-namespace {
-
-// Characters of UTF-8.
-std::size_t columns_of(std::string_view text) {
-  constexpr unsigned kKindBits = 0xC0;
-  constexpr unsigned kContinuation = 0x80;
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char byte) {
-    return (static_cast<unsigned char>(byte) & kKindBits) != kContinuation;
-  }));
-}
-
-}  // namespace
 
 void print_table(TableRows rows, std::ostream& out) {
   std::vector<std::size_t> widths;

@@ -1,7 +1,6 @@
 #include "daemon/history/shares.h"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,8 +19,8 @@ bool is_service(std::string_view unit) {
 // Also of a process that has several names in the windows.
 std::uint64_t count_processes(std::vector<std::pair<std::uint32_t, std::uint64_t>>& processes) {
   std::ranges::sort(processes);
-  const auto repeated = std::ranges::unique(processes);
-  return processes.size() - repeated.size();
+  return static_cast<std::uint64_t>(std::unique(processes.begin(), processes.end()) -
+                                    processes.begin());
 }
 
 template <class T>

@@ -13,6 +13,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -38,6 +41,24 @@ inline constexpr std::size_t kMaxPprofComments = 4096;
 
 // The tables borrow `protobuf`. Unlike decode_pprof() this copies no text, and hashes nothing.
 [[nodiscard]] PprofResult<PprofTables> read_pprof_tables(std::string_view protobuf);
+
+// A sample as it lies in a file.
+struct PprofPackedSample {
+  // Varints: indexes of locations plus 1, the leaf first. They lie in the protobuf, or are valid
+  // for one call only.
+  std::string_view frames;
+  std::span<const PprofLabel> labels;
+  std::span<const std::int64_t> values;  // one for each sample type
+};
+
+// The tables are complete but for samples, frames, labels and values.
+using PprofSampleSink =
+    std::function<void(const PprofTables& tables, const PprofPackedSample& sample)>;
+
+// As read_pprof_tables(), but each sample is passed to `sink` instead of being kept: for those who
+// keep a million stacks in less memory. A refusal may come after some samples.
+[[nodiscard]] PprofResult<PprofTables> read_pprof_samples(std::string_view protobuf,
+                                                          const PprofSampleSink& sink);
 
 // The bytes of field 1000 alone, "" without it, without decoding the other fields.
 [[nodiscard]] PprofResult<std::string_view> find_own_data(std::string_view protobuf);

@@ -1,12 +1,15 @@
 // The part of pprof_reader.h that reads the tables.
 
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <protozero/pbf_reader.hpp>
+#include <protozero/varint.hpp>
 
 #include "formats/profile/pprof_format.h"
 #include "formats/profile/pprof_ids.h"
@@ -45,8 +48,12 @@ std::uint64_t decoded_id(const char*& at, const char* end) {
 // refusal is sticky: reading goes on with zeros to the end of the entry, and then ends.
 class TablesReader {
  public:
+  TablesReader() = default;
+  explicit TablesReader(const PprofSampleSink& sink) : sink_(&sink) {}
+
   PprofResult<PprofTables> read(std::string_view protobuf) && {
     if (protobuf.size() > kMaxPprofBytes) return PprofRefusal::kTooLarge;
+    protobuf_ = protobuf;
     try {
       read_file(protobuf);
       read_tables();
@@ -105,6 +112,12 @@ class TablesReader {
     return 0;
   }
 
+  // Samples may come before what they refer to: they are read at the end.
+  void count_sample(pbf_reader& file) {
+    (void)bytes(file);
+    if (++sample_count_ > kMaxPprofEntries) refuse(PprofRefusal::kTooManyEntries);
+  }
+
   void read_file(std::string_view protobuf);
   void read_field(pbf_reader& file);
   void read_time(std::int64_t time_ns);
@@ -116,14 +129,26 @@ class TablesReader {
   void read_function(pbf_reader message);
   void read_location(pbf_reader message);
   PprofLine read_line(pbf_reader message);
+  void begin_labels_of_one(PprofTables::Sample& sample);
+  void read_locations(pbf_reader& message);
   void read_sample(pbf_reader message);
   void read_frames(pbf_reader& message);
   [[nodiscard]] bool has_labels_of_last(const pbf_reader& message) const;
   void end_sample(PprofTables::Sample sample, std::size_t first_value,
                   const PprofTables::Sample& labelled);
+  void pass_samples();
+  void keep_packed_frames(pbf_reader& message);
+  void check_packed_frames();
+  void pass_sample(const PprofTables::Sample& sample);
   PprofLabel read_label(pbf_reader message);
 
   PprofTables to_;
+  std::string_view protobuf_;
+  const PprofSampleSink* sink_ = nullptr;  // null: samples become entries of the tables
+  std::size_t sample_count_ = 0;           // with a sink
+  data_view packed_frames_;                // of the current sample, with a sink
+  bool has_packed_frames_ = false;
+  std::string encoded_frames_;
   std::optional<PprofRefusal> refusal_;
   std::vector<std::uint64_t> comments_;
   std::uint64_t default_sample_type_ = 0;
@@ -152,6 +177,7 @@ void TablesReader::read_field(pbf_reader& file) {
     case field::kSampleType:
       return add(sample_types_, bytes(file), kMaxPprofTypes);
     case field::kSample:
+      if (sink_ != nullptr) return count_sample(file);
       return add(samples_, bytes(file), kMaxPprofEntries);
     case field::kMapping:
       return add(mappings_, bytes(file), kMaxPprofMappings);
@@ -217,6 +243,7 @@ void TablesReader::read_tables() {
   if (!function_ids_.finish()) refuse(PprofRefusal::kBadId);
   read_each(locations_, [this](const pbf_reader& message) { read_location(message); });
   if (!location_ids_.finish()) refuse(PprofRefusal::kBadId);
+  if (sink_ != nullptr) return pass_samples();
   read_each(samples_, [this](const pbf_reader& message) { read_sample(message); });
 }
 
@@ -357,6 +384,22 @@ bool TablesReader::has_labels_of_last(const pbf_reader& message) const {
          text_of(message.data()) == last_labels_;
 }
 
+// The labels of samples that were passed on are not needed any more.
+void TablesReader::begin_labels_of_one(PprofTables::Sample& sample) {
+  to_.labels.clear();
+  last_labels_ = {};
+  last_labelled_ = {};
+  sample.first_label = 0;
+}
+
+void TablesReader::read_locations(pbf_reader& message) {
+  if (sink_ != nullptr) {
+    keep_packed_frames(message);
+  } else {
+    read_frames(message);
+  }
+}
+
 void TablesReader::read_sample(pbf_reader message) {
   namespace field = pprof::sample;
   PprofTables::Sample sample{.first_frame = count_of(to_.frames.size()),
@@ -368,7 +411,7 @@ void TablesReader::read_sample(pbf_reader message) {
     ends_with_labels = labels.empty() || (ends_with_labels && message.tag() == field::kLabel);
     switch (message.tag()) {
       case field::kLocation:
-        read_frames(message);
+        read_locations(message);
         break;
       case field::kValue:
         numbers(message, [this](std::uint64_t value) {
@@ -379,6 +422,7 @@ void TablesReader::read_sample(pbf_reader message) {
         if (labels.empty()) {
           if (has_labels_of_last(message)) return end_sample(sample, first_value, last_labelled_);
           labels = text_of(message.data());
+          if (sink_ != nullptr) begin_labels_of_one(sample);
         }
         add(to_.labels, read_label(pbf_reader(bytes(message))), kMaxPprofParts);
         break;
@@ -422,7 +466,63 @@ void TablesReader::end_sample(PprofTables::Sample sample, std::size_t first_valu
   sample.depth = count_of(to_.frames.size()) - sample.first_frame;
   sample.first_label = labelled.first_label;
   sample.label_count = labelled.label_count;
+  if (sink_ != nullptr) return pass_sample(sample);
   to_.samples.push_back(sample);
+}
+
+void TablesReader::pass_samples() {
+  pbf_reader file(protobuf_.data(), protobuf_.size());
+  while (!refusal_ && file.next()) {
+    if (file.tag() == pprof::profile::kSample) {
+      read_sample(pbf_reader(bytes(file)));
+    } else {
+      file.skip();
+    }
+  }
+}
+
+// Frames stay as they lie in the file where they are one list of ids that are in order. Others are
+// decoded, and encoded anew.
+void TablesReader::keep_packed_frames(pbf_reader& message) {
+  const bool is_first = !has_packed_frames_ && to_.frames.empty();
+  if (is_first && message.has_wire_type(pbf_wire_type::length_delimited) &&
+      location_ids_.count_in_order() == to_.locations.size()) {
+    packed_frames_ = message.get_view();
+    has_packed_frames_ = true;
+    return check_packed_frames();
+  }
+  if (std::exchange(has_packed_frames_, false)) {
+    const char* at = packed_frames_.data();
+    const char* const end = at + packed_frames_.size();
+    while (at != end) to_.frames.push_back(count_of(decoded_id(at, end) - 1));
+  }
+  read_frames(message);
+}
+
+void TablesReader::check_packed_frames() {
+  const char* at = packed_frames_.data();
+  const char* const end = at + packed_frames_.size();
+  const std::uint64_t count = to_.locations.size();
+  while (at != end) {
+    if (decoded_id(at, end) - 1 >= count) return refuse(PprofRefusal::kUnknownId);
+  }
+}
+
+void TablesReader::pass_sample(const PprofTables::Sample& sample) {
+  std::string_view frames = has_packed_frames_ ? text_of(packed_frames_) : std::string_view();
+  if (!to_.frames.empty()) {
+    encoded_frames_.clear();
+    for (const std::uint32_t location : to_.frames) {
+      protozero::write_varint(std::back_inserter(encoded_frames_), std::uint64_t{location} + 1);
+    }
+    frames = encoded_frames_;
+  }
+  if (!refusal_) {
+    (*sink_)(to_, {.frames = frames, .labels = to_.labels_of(sample), .values = to_.values});
+  }
+  has_packed_frames_ = false;
+  to_.frames.clear();
+  to_.values.clear();
 }
 
 PprofLabel TablesReader::read_label(pbf_reader message) {
@@ -453,6 +553,13 @@ PprofLabel TablesReader::read_label(pbf_reader message) {
 
 PprofResult<PprofTables> read_pprof_tables(std::string_view protobuf) {
   return TablesReader().read(protobuf);
+}
+
+PprofResult<PprofTables> read_pprof_samples(std::string_view protobuf,
+                                            const PprofSampleSink& sink) {
+  PprofResult<PprofTables> tables = TablesReader(sink).read(protobuf);
+  if (tables) tables->labels.clear();
+  return tables;
 }
 
 }  // namespace profd

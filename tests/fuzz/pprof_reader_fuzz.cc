@@ -59,6 +59,25 @@ void check_merge(const PprofTables& tables, const PprofProfile& profile) {
   require(without.profile().samples().size() <= profile.samples().size(), "no sample is new");
 }
 
+// Samples that are passed on one by one are those of the tables.
+void check_samples(std::string_view protobuf, const PprofTables& tables) {
+  std::size_t next = 0;
+  const auto passed =
+      read_pprof_samples(protobuf, [&](const PprofTables& of, const PprofPackedSample& sample) {
+        require(next < tables.samples.size(), "no sample is new");
+        const PprofTables::Sample& expected = tables.samples[next];
+        require(of.locations.size() == tables.locations.size(), "the tables are complete");
+        require(std::ranges::equal(sample.labels, tables.labels_of(expected)), "equal labels");
+        require(std::ranges::equal(sample.values, tables.values_of(next)), "equal values");
+        std::size_t frames = 0;
+        for (const char c : sample.frames) frames += static_cast<unsigned char>(c) < 0x80 ? 1U : 0U;
+        require(frames == expected.depth, "as many frames");
+        ++next;
+      });
+  require(passed.has_value(), "what the tables hold is passed on");
+  require(next == tables.samples.size(), "each sample is passed on");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -69,6 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto tables = read_pprof_tables(*protobuf);
   if (!tables) return 0;
   check_tables(*tables);
+  check_samples(*protobuf, *tables);
   const PprofProfile profile = profile_of(*tables);
   check_profile(profile);
   check_merge(*tables, profile);

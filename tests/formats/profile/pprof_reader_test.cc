@@ -1,6 +1,9 @@
 #include "formats/profile/pprof_reader.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -190,6 +193,69 @@ TEST(PprofReader, ReadsLabelsBeforeOtherFields) {
     ASSERT_EQ(twice->samples().size(), 1U);
     EXPECT_EQ(twice->values(0)[0], 10);
   }
+}
+
+// The samples that are passed on one by one, beside those of the tables.
+void expect_equal_samples(const std::string& file) {
+  const auto tables = read_pprof_tables(file);
+  ASSERT_TRUE(tables);
+  std::size_t next = 0;
+  const auto passed =
+      read_pprof_samples(file, [&](const PprofTables& of, const PprofPackedSample& sample) {
+        ASSERT_LT(next, tables->samples.size());
+        const PprofTables::Sample& expected = tables->samples[next];
+        EXPECT_EQ(of.locations.size(), tables->locations.size());
+        EXPECT_TRUE(std::ranges::equal(sample.labels, tables->labels_of(expected)));
+        EXPECT_TRUE(std::ranges::equal(sample.values, tables->values_of(next)));
+        std::vector<std::uint32_t> frames;
+        std::uint32_t number = 0;
+        unsigned shift = 0;
+        for (const char c : sample.frames) {
+          const auto byte = static_cast<unsigned char>(c);
+          number |= (byte & 0x7fU) << shift;
+          shift += 7;
+          if (byte >= 0x80) continue;
+          frames.push_back(number - 1);
+          number = shift = 0;
+        }
+        EXPECT_TRUE(std::ranges::equal(frames, tables->frames_of(expected)));
+        ++next;
+      });
+  ASSERT_TRUE(passed);
+  EXPECT_EQ(next, tables->samples.size());
+  EXPECT_TRUE(passed->samples.empty());
+}
+
+TEST(PprofReader, PassesOnSamplesWithoutKeepingThem) {
+  const std::string parts = kTexts + kType + kTables +
+                            "sample { location_id: [1, 2, 1] value: [5] }"
+                            "sample { value: 2 label { key: 6 str: 7 } }"
+                            "sample { location_id: 1 value: 1 label { key: 6 str: 7 } }"
+                            "sample { location_id: 2 value: 3 label { key: 6 str: 5 } }"
+                            "sample { location_id: 2 value: 4 }";
+  const std::string packed = protoc_encoded(parts);
+  expect_equal_samples(packed);
+  expect_equal_samples(protoc_encoded(kTexts + kType + "function { id: 1 name: 3 }" +
+                                          "location { id: 1 line { function_id: 1 } }" +
+                                          "sample { location_id: [1, 1, 1] value: [5] }",
+                                      "UnpackedProfile"));
+  expect_equal_samples(protoc_encoded(kSample) + protoc_encoded(kTexts + kType + kTables));
+  // Ids that are not in order, ids in two lists, and ids with bytes that say nothing.
+  expect_equal_samples(protoc_encoded(kTexts + kType +
+                                      "function { id: 7 name: 3 } location { id: 9 } "
+                                      "location { id: 2 line { function_id: 7 } }"
+                                      "sample { location_id: [2, 9, 9] value: 5 }"));
+  expect_equal_samples(packed + std::string("\x12\x09\x0a\x02\x01\x02\x0a\x01\x02\x10\x05", 11));
+  expect_equal_samples(packed +
+                       std::string("\x12\x0b\x0a\x06\x81\x00\x82\x80\x00\x01\x12\x01\x05", 13));
+}
+
+TEST(PprofReader, RefusesASampleThatIsPassedOnWithAnUnknownLocation) {
+  const auto passed = read_pprof_samples(
+      protoc_encoded(kTexts + kType + kTables + "sample { location_id: [1, 3] value: 5 }"),
+      [](const PprofTables&, const PprofPackedSample&) { FAIL() << "passed on"; });
+  ASSERT_FALSE(passed);
+  EXPECT_EQ(passed.error(), PprofRefusal::kUnknownId);
 }
 
 TEST(PprofReader, NamesLocationsWithoutLines) {

@@ -1,11 +1,11 @@
-// The options of the subcommands that show who used the CPU: which processes, in which time.
+// What the subcommands that show who used the CPU have in common.
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "ctl/client/client.h"
-#include "ctl/options/shared_options.h"
 #include "formats/api/history_api.h"
 #include "formats/base/result.h"
 
@@ -13,9 +13,6 @@ namespace profd {
 
 // Lists end there unless --all or --limit is given: what is left fits on a screen.
 inline constexpr std::size_t kShownRows = 20;
-
-// --pid, --comm (without a letter: -n is --limit), --cgroup, --uid, --unit, --container.
-void add_history_target(OptionList& list, TargetRequest& target);
 
 // "cc1plus x14 121 %", "backup.service 44.0 %"
 [[nodiscard]] std::string group_text(const GroupShare& group);

@@ -1,25 +1,12 @@
-#include "ctl/commands/history_target.h"
+#include "ctl/commands/history_answers.h"
 
 #include <chrono>
 
-#include "ctl/options/values.h"
 #include "ctl/output/text.h"
 #include "formats/base/errors.h"
 #include "formats/base/time_text.h"
 
 namespace profd {
-
-void add_history_target(OptionList& list, TargetRequest& target) {
-  list.heading("Target");
-  add_pids(list, "Processes by pid: 1234 or 1234,5678; repeatable", target.pids);
-  list.option("--comm", "NAME", "Processes with this command name; repeatable", target.comms);
-  list.option("-G,--cgroup", "PATH", "Processes in this cgroup (v2) or below it",
-              {target.cgroups, parse_cgroup});
-  list.option("--uid", "USER", "Processes of this user, by number or name",
-              {target.uids, parse_user});
-  add_owners(list, target);
-  list.rule([&target] { return check_target(target); });
-}
 
 std::string group_text(const GroupShare& group) {
   const bool has_count = !group.is_unit && group.processes > 1;

@@ -1,0 +1,117 @@
+// Compares two sources: which functions use more or less of the CPU.
+
+#include "ctl/views/diff.h"
+
+#include <charconv>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "ctl/commands/subcommand.h"
+#include "ctl/commands/view_options.h"
+#include "ctl/output/text.h"
+#include "ctl/sources/source.h"
+#include "ctl/views/report.h"
+#include "ctl/views/view_json.h"
+#include "formats/base/errors.h"
+
+namespace profd {
+namespace {
+
+// "5%" or "5"
+Result<double> parse_threshold(const std::string& text) {
+  double percent = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, percent);
+  const bool is_number = error == std::errc() && (at == end || std::string(at, end) == "%");
+  if (is_number && percent >= 0 && percent <= 100) return percent;
+  return invalid_argument("invalid --threshold '" + text.substr(0, 64) + "' (0% to 100%)",
+                          "it is in percentage points: --threshold 5%");
+}
+
+Result<DiffMeasure> parse_measure(const std::string& name) {
+  if (name == "share") return DiffMeasure::kShare;
+  if (name == "cpu") return DiffMeasure::kCpu;
+  return invalid_argument("invalid --per '" + name + "' (share or cpu)",
+                          "share is of all samples of each side, cpu of one CPU");
+}
+
+class ShowDiff final : public Subcommand {
+ public:
+  ShowDiff() : Subcommand("diff", "Compare two sources, or two times of the history") {}
+
+  void add_options(OptionList& list) override {
+    list.operand("BASE",
+                 "A source as in 'report': a directory, file, session, or a time: "
+                 "14:00..14:10",
+                 Reader::path(base_.name));
+    list.operand("NEW", "The source that is compared with it", Reader::path(new_.name));
+    add_processes(list, base_.target);
+    add_view_options(list, view_);
+    list.option("--per", "MEASURE",
+                "share: compare shares of all samples; cpu: percent of one CPU [share]",
+                {measure_, parse_measure});
+    list.option("--threshold", "PERCENT",
+                "Exit with 1 if a row changed by more percentage points: 5%",
+                {threshold_, parse_threshold});
+    list.rule([this, &list]() -> Result<void> {
+      has_threshold_ = list.given("--threshold");
+      new_.target = base_.target;
+      return {};
+    });
+  }
+
+  Result<int> run(Client& client, const Console& console) override {
+    const auto base = make_side(client, base_, console);
+    if (!base) return base.error();
+    const auto now = make_side(client, new_, console);
+    if (!now) return now.error();
+    if (base->scope.event != now->scope.event) {
+      return invalid_argument(
+          "the sources count different events: " + base->scope.event + " and " + now->scope.event,
+          "compare sources of the same event");
+    }
+    const auto diff = make_diff(*base, *now, measure_);
+    if (!diff) return diff.error();
+    if (console.json) {
+      console.out << to_json(*diff, view_.json_rows(), threshold_) << "\n";
+    } else {
+      print_view(diff_text(*diff, view_.limits(), console.screen), view_, console);
+    }
+    return verdict(*diff, console);
+  }
+
+ private:
+  Result<Report> make_side(Client& client, const SourceRequest& request, const Console& console) {
+    const auto source = open_source(client, request);
+    if (!source) return source.error();
+    for (const std::string& note : source->notes) {
+      console.err << "profctl: " << printable(source->title + ": " + note) << "\n";
+    }
+    const Selection selection(source->samples, view_.patterns);
+    return make_report(selection, view_.by, view_.names);
+  }
+
+  int verdict(const Diff& diff, const Console& console) const {
+    const std::size_t beyond = has_threshold_ ? diff.count_beyond(threshold_) : 0;
+    if (beyond == 0) return kExitOk;
+    if (!console.json) {
+      console.err << "profctl: " << counted(beyond, "row") << " changed by more than "
+                  << decimal_text(threshold_, 1) << " percentage points\n";
+    }
+    return kExitFailed;
+  }
+
+  SourceRequest base_;
+  SourceRequest new_;
+  ViewOptions view_;
+  DiffMeasure measure_ = DiffMeasure::kShare;
+  double threshold_ = 0;
+  bool has_threshold_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_diff() { return std::make_unique<ShowDiff>(); }
+
+}  // namespace profd

@@ -1,0 +1,179 @@
+// Shows which functions used the CPU: of the history, a session, a directory or a file.
+
+#include "ctl/views/report.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ctl/commands/subcommand.h"
+#include "ctl/commands/view_options.h"
+#include "ctl/sources/source.h"
+#include "ctl/views/call_tree.h"
+#include "ctl/views/view_json.h"
+#include "formats/base/errors.h"
+
+namespace profd {
+namespace {
+
+constexpr std::chrono::minutes kUsualRange{10};
+// Of a tree as JSON: more than a viewer can show at once.
+constexpr std::size_t kJsonNodes = 10'000;
+
+std::uint64_t ms_before_now(std::chrono::milliseconds span) {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  return static_cast<std::uint64_t>((now.time_since_epoch() - span).count());
+}
+
+class ShowReport final : public Subcommand {
+ public:
+  ShowReport() : Subcommand("report", "Show which functions used the CPU, now or in the past") {}
+
+  void add_options(OptionList& list) override {
+    list.optional_operand(
+        "SOURCE",
+        "A directory of record, a .pb.gz, .prof or .folded file, the id of a session, or a time: "
+        "14:00..14:10 [the last 10 minutes of the history]",
+        Reader::path(request_.name));
+    add_processes(list, request_.target);
+    add_range(list, request_.range);
+    add_view_options(list, view_);
+    list.flag("--tree", "Show the calls as a tree, the largest first", is_tree_);
+    list.option("--callers", "FUNCTION", "Show what calls this function: a name or a REGEX",
+                callers_);
+    list.option("--callees", "FUNCTION", "Show what this function calls", callees_);
+    list.rule([this, &list] { return check(list); });
+  }
+
+  Result<int> run(Client& client, const Console& console) override {
+    const auto source = open_source(client, request_);
+    if (!source) return source.error();
+    for (const std::string& note : source->notes) {
+      console.err << "profctl: " << printable(note) << "\n";
+    }
+    if (source->samples.rows().empty()) {
+      return fail(ErrorCode::kNotFound, source->title + " has no samples",
+                  "nothing used the CPU then, or too little for a sample");
+    }
+    const Selection selection(source->samples, view_.patterns);
+    const auto text = console.json ? json_of(selection) : text_of(selection, console.screen);
+    if (!text) return text.error();
+    if (console.json) {
+      console.out << *text << "\n";
+    } else {
+      print_view(printable(source->title) + ", " + *text, view_, console);
+    }
+    return kExitOk;
+  }
+
+ private:
+  [[nodiscard]] bool is_around_function() const { return !callers_.empty() || !callees_.empty(); }
+
+  Result<void> check(const OptionList& list) {
+    const bool has_range = list.given("--since") || list.given("--until") || list.given("--last");
+    if (!request_.name.empty() && has_range) {
+      return invalid_argument("a source and a time of the history exclude each other",
+                              "leave out " + request_.name + " or the time");
+    }
+    if (!has_range) request_.range.since_ms = ms_before_now(kUsualRange);
+    if (is_tree_ && is_around_function()) {
+      return invalid_argument("--tree excludes --callers and --callees", "leave out one of them");
+    }
+    if (!(is_tree_ || is_around_function()) || !list.given("--by")) return {};
+    for (const GroupKey key : view_.by) {
+      if (is_of_frames(key) && view_.by.size() == 1 && key == GroupKey::kFunction) continue;
+      if (!is_of_frames(key)) continue;
+      return invalid_argument("a tree has functions: --by takes labels of processes with it",
+                              "give --by process, unit, container, user, thread or runtime");
+    }
+    return {};
+  }
+
+  [[nodiscard]] static Error no_sample_matches() {
+    return fail(ErrorCode::kNotFound, "no sample matches --focus, --ignore and --hide",
+                "without them 'profctl report' shows all");
+  }
+
+  Result<std::string> text_of(const Selection& selection, const Screen& screen) {
+    if (is_tree_ || is_around_function()) return trees_text(selection, screen);
+    const Report report = make_report(selection, view_.by, view_.names);
+    if (report.rows.empty()) return no_sample_matches();
+    return scope_text(report.scope) + "\n\n" + report_text(report, view_.limits(), screen);
+  }
+
+  Result<std::string> trees_text(const Selection& selection, const Screen& screen) {
+    std::string text;
+    const auto trees = make_trees(selection, view_.limits().nodes, view_.limits().min_share);
+    if (!trees) return trees.error();
+    for (const auto& [title, tree] : *trees) {
+      if (text.empty()) text = scope_text(tree.scope) + "\n";
+      text += "\n" + (title.empty() ? "" : printable(title) + ":\n") + tree_text(tree, screen);
+    }
+    return text;
+  }
+
+  Result<std::string> json_of(const Selection& selection) {
+    if (!is_tree_ && !is_around_function()) {
+      const Report report = make_report(selection, view_.by, view_.names);
+      if (report.rows.empty()) return no_sample_matches();
+      return to_json(report, view_.json_rows());
+    }
+    const std::size_t nodes =
+        view_.all_rows ? view_.limits().nodes : std::min(view_.json_rows(), kJsonNodes);
+    const auto trees = make_trees(selection, nodes, 0);
+    if (!trees) return trees.error();
+    if (is_tree_) return to_json(trees->front().second);
+    std::string text;
+    if (!callers_.empty()) text += "\"callers\":" + to_json(trees->front().second);
+    if (!callees_.empty()) {
+      text += (text.empty() ? "" : ",") + ("\"callees\":" + to_json(trees->back().second));
+    }
+    return "{" + text + "}";
+  }
+
+  using TitledTrees = std::vector<std::pair<std::string, CallTree>>;
+
+  // Pruned.
+  Result<TitledTrees> make_trees(const Selection& selection, std::size_t nodes, double min_share) {
+    TitledTrees trees;
+    TreeOptions options{.names = view_.names};
+    if (!is_of_frames(view_.by.front())) options.by = view_.by;
+    if (is_tree_) trees.emplace_back("", make_tree(selection, options));
+    const auto add = [&](const std::string& name, TreeDirection direction,
+                         const std::string& title) -> Result<void> {
+      if (name.empty()) return {};
+      auto functions = find_functions(selection.samples(), name);
+      if (!functions) return functions.error();
+      options.direction = direction;
+      options.functions = std::move(*functions);
+      trees.emplace_back(title + name, make_tree(selection, options));
+      return {};
+    };
+    if (auto added = add(callers_, TreeDirection::kCallers, "callers of "); !added) {
+      return added.error();
+    }
+    if (auto added = add(callees_, TreeDirection::kCallees, "callees of "); !added) {
+      return added.error();
+    }
+    for (auto& [title, tree] : trees) {
+      if (tree.nodes.empty()) return no_sample_matches();
+      prune(tree, nodes, min_share);
+    }
+    return trees;
+  }
+
+  SourceRequest request_;
+  ViewOptions view_;
+  bool is_tree_ = false;
+  std::string callers_;
+  std::string callees_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_report() { return std::make_unique<ShowReport>(); }
+
+}  // namespace profd

@@ -1,0 +1,71 @@
+#include "ctl/commands/view_options.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "ctl/options/values.h"
+#include "formats/base/errors.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+Result<NameForm> parse_name_form(const std::string& name) {
+  if (name == "short") return NameForm::kShort;
+  if (name == "full") return NameForm::kFull;
+  return invalid_argument("invalid --names '" + name + "' (short or full)",
+                          "full names have template arguments, packages and parameters");
+}
+
+Result<std::string> checked_pattern(const std::string& pattern) {
+  if (auto checked = check_pattern_of_names(pattern); !checked) return checked.error();
+  return pattern;
+}
+
+}  // namespace
+
+ViewLimits ViewOptions::limits() const {
+  if (all_rows) {
+    return {.rows = kUnlimited, .inner = kUnlimited, .nodes = kUnlimited, .min_share = 0};
+  }
+  if (limit == 0) return {};
+  return {.rows = limit, .inner = limit, .nodes = limit, .min_share = 0};
+}
+
+std::size_t ViewOptions::json_rows() const { return limit == 0 ? kUnlimited : limit; }
+
+void add_view_options(OptionList& list, ViewOptions& options) {
+  list.option("--by", "KEYS",
+              "process, unit, container, user, thread, runtime, file, line or function [function]; "
+              "two for two levels: unit,function",
+              {options.by, parse_group_keys});
+  list.option("--names", "FORM",
+              "short: without parameters, template arguments and packages; full [short]",
+              {options.names, parse_name_form});
+  list.option("--focus", "REGEX", "Only samples with a matching function, source or object file",
+              {options.patterns.focus, checked_pattern});
+  list.option("--ignore", "REGEX", "No samples with such a function or file",
+              {options.patterns.ignore, checked_pattern});
+  list.option("--hide", "REGEX", "Leave such frames out of stacks",
+              {options.patterns.hide, checked_pattern});
+  list.option("--limit", "N", "Show N rows [20]", {options.limit, parse_limit});
+  list.flag("--all", "Show all rows", options.all_rows);
+  list.flag("--no-pager", "Print long text without a pager ($PAGER)", options.use_pager, false);
+  list.rule([&]() -> Result<void> {
+    if (!options.all_rows || options.limit == 0) return {};
+    return invalid_argument("--all and --limit exclude each other", "leave out one of them");
+  });
+}
+
+void print_view(const std::string& text, const ViewOptions& options, const Console& console) {
+  const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  const bool is_long = console.screen.height != 0 && lines >= console.screen.height;
+  if (is_long && options.use_pager && console.screen.is_terminal()) {
+    console.out << std::flush;
+    if (show_in_pager(text)) return;
+  }
+  console.out << text;
+}
+
+}  // namespace profd

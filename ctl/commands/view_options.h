@@ -1,0 +1,39 @@
+// What the subcommands that show samples have in common: options, and where text goes.
+
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ctl/options/command_line.h"
+#include "ctl/output/console.h"
+#include "ctl/views/group_key.h"
+#include "ctl/views/selection.h"
+#include "ctl/views/short_names.h"
+#include "ctl/views/view_text.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+struct ViewOptions {
+  std::vector<GroupKey> by{GroupKey::kFunction};
+  NameForm names = NameForm::kShort;
+  SelectionPatterns patterns;
+  std::uint64_t limit = 0;  // 0: not given
+  bool all_rows = false;
+  bool use_pager = true;
+
+  [[nodiscard]] ViewLimits limits() const;
+  // Of JSON, which has all rows unless a limit is given.
+  [[nodiscard]] std::size_t json_rows() const;
+};
+
+// --by, --names, --focus, --ignore, --hide, --limit, --all, --no-pager
+void add_view_options(OptionList& list, ViewOptions& options);
+
+// Prints text: in a pager where it is longer than the terminal.
+void print_view(const std::string& text, const ViewOptions& options, const Console& console);
+
+}  // namespace profd

@@ -1,0 +1,270 @@
+#include "ctl/sources/file_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "collectors/sandbox/wire.h"
+#include "ctl/sources/file_format.h"
+#include "ctl/sources/folded_samples.h"
+#include "ctl/sources/pprof_samples.h"
+#include "ctl/sources/samples_wire.h"
+#include "formats/api/session_summary.h"
+#include "formats/base/errors.h"
+#include "formats/base/whole_file.h"
+#include "formats/profile/gperftools_reader.h"
+#include "formats/profile/pprof_reader.h"
+
+namespace profd {
+namespace {
+
+using sandbox::Request;
+
+enum class ReaderOperation : std::uint32_t { kReadProfile = 1, kReadSummary, kFindNames };
+
+constexpr sandbox::ChildLimits kReaderLimits{.memory_bytes = std::uint64_t{1} << 30,
+                                             .answer_bytes = std::uint64_t{512} << 20,
+                                             .cpu_time = std::chrono::seconds(30),
+                                             .wall_time = std::chrono::seconds(60)};
+constexpr std::size_t kMaxSummaryBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxAddressBytes = std::size_t{64} << 20;
+constexpr std::int64_t kNsPerUs = 1000;
+
+struct WireRecord {
+  std::uint64_t count = 0;
+  std::vector<std::uint64_t> pcs{};
+};
+struct WireProfile {
+  std::uint64_t period = 0;
+  std::string build_dir{};
+  std::vector<ProfileMapping> mappings{};
+  std::vector<WireRecord> records{};
+};
+struct WireAddresses {
+  std::vector<std::uint64_t> addresses{};
+};
+struct WireNames {
+  std::vector<NamedAddress> names{};
+};
+
+WireProfile wire_of(const Profile& profile) {
+  WireProfile wire{
+      .period = profile.period, .build_dir = profile.build_dir, .mappings = profile.mappings};
+  for (const Profile::Record& record : profile.records()) {
+    const auto pcs = profile.pcs(record);
+    wire.records.push_back({.count = record.count, .pcs = {pcs.begin(), pcs.end()}});
+  }
+  return wire;
+}
+
+Profile profile_of(WireProfile wire) {
+  Profile profile;
+  profile.period = wire.period;
+  profile.build_dir = std::move(wire.build_dir);
+  profile.mappings = std::move(wire.mappings);
+  for (const WireRecord& record : wire.records) profile.add_record(record.pcs, record.count);
+  return profile;
+}
+
+using NamedOrNot = std::variant<Samples, Profile>;
+
+Result<NamedOrNot> read_profile(int fd, bool is_folded) {
+  struct stat info {};
+  const bool is_huge =
+      ::fstat(fd, &info) == 0 && info.st_size > static_cast<off_t>(kMaxSourceBytes);
+  if (is_huge) return too_large_file();
+  Result<std::string> bytes = read_all(fd, "the file", kMaxSourceBytes + 1);
+  if (!bytes) return bytes.error();
+  if (bytes->size() > kMaxSourceBytes) return too_large_file();
+  const auto format = format_of_file(*bytes, is_folded);
+  if (!format) return format.error();
+  if (*format == FileFormat::kGperftools) {
+    auto profile = decode_gperftools(*bytes);
+    if (!profile) return profile.error();
+    return NamedOrNot(std::move(*profile));
+  }
+  if (*format == FileFormat::kFolded) {
+    auto samples = samples_of_folded(*bytes);
+    if (!samples) return samples.error();
+    return NamedOrNot(std::move(*samples));
+  }
+  auto protobuf = unpack_pprof(*bytes);
+  if (!protobuf) return error_of(protobuf.error());
+  bytes = std::string();  // it is as large as a fifth of the rest
+  auto samples = samples_of_pprof(std::move(*protobuf));
+  if (!samples) return samples.error();
+  return NamedOrNot(std::move(*samples));
+}
+
+std::int64_t limited_ns(double seconds) {
+  constexpr double kNs = 1e9;
+  constexpr double kMaxSeconds = 9e9;
+  return seconds > 0 && seconds < kMaxSeconds ? std::llround(seconds * kNs) : 0;
+}
+
+Result<DirectorySummary> read_directory_summary(int fd) {
+  const auto bytes = read_all(fd, "session.json", kMaxSummaryBytes);
+  if (!bytes) return bytes.error();
+  const auto session = parse_session_summary(*bytes);
+  if (!session) return session.error();
+  DirectorySummary summary{.event = session->event, .duration_ns = limited_ns(session->seconds)};
+  if (session->period_unit == "microseconds" &&
+      session->period_us <= std::numeric_limits<std::int64_t>::max() / kNsPerUs) {
+    summary.period_ns = static_cast<std::int64_t>(session->period_us) * kNsPerUs;
+  }
+  for (const ProfileSummary& profile : session->profiles) {
+    summary.profiles.push_back({.pid = profile.pid,
+                                .comm = profile.comm,
+                                .unit = profile.unit.value_or(""),
+                                .container = profile.container.value_or(""),
+                                .path = profile.path});
+  }
+  return summary;
+}
+
+// The child's side.
+
+Result<std::string> encoded_profile(int fd, bool is_folded) {
+  const auto read = read_profile(fd, is_folded);
+  if (!read) return read.error();
+  if (const auto* const samples = std::get_if<Samples>(&*read)) {
+    return "S" + encode_samples(*samples);
+  }
+  return "P" + sandbox::encode(wire_of(std::get<Profile>(*read)));
+}
+
+Result<std::string> encoded_names(const Request& request, const std::vector<UniqueFd>& files) {
+  if (files.size() != 2) return fail(ErrorCode::kInternal, "unknown request");
+  const auto bytes = sandbox::read_sealed(files[1].get(), kMaxAddressBytes);
+  if (!bytes) return bytes.error();
+  const auto argument = sandbox::decode<WireAddresses>(*bytes);
+  if (!argument) return argument.error();
+  auto names =
+      find_mapped_names(files[0].get(), request.words[0], request.words[1], argument->addresses);
+  if (!names) return names.error();
+  return sandbox::encode(WireNames{std::move(*names)});
+}
+
+Result<std::string> answer_of_reader(const Request& request, const std::vector<UniqueFd>& files) {
+  if (files.empty()) return fail(ErrorCode::kInternal, "unknown request");
+  const int file = files.front().get();
+  switch (static_cast<ReaderOperation>(request.operation)) {
+    case ReaderOperation::kReadProfile:
+      return encoded_profile(file, request.words[0] != 0);
+    case ReaderOperation::kReadSummary: {
+      const auto summary = read_directory_summary(file);
+      if (!summary) return summary.error();
+      return sandbox::encode(*summary);
+    }
+    case ReaderOperation::kFindNames:
+      return encoded_names(request, files);
+  }
+  return fail(ErrorCode::kInternal, "unknown request");
+}
+
+Request request_of(ReaderOperation operation, std::array<std::uint64_t, 2> words = {}) {
+  return {.operation = static_cast<std::uint32_t>(operation), .reserved = 0, .words = words};
+}
+
+Result<NamedOrNot> decode_profile(std::string_view answer) {
+  if (answer.starts_with('S')) {
+    auto samples = decode_samples(answer.substr(1));
+    if (!samples) return samples.error();
+    return NamedOrNot(std::move(*samples));
+  }
+  if (!answer.starts_with('P')) return malformed("the answer of the sandboxed reader is malformed");
+  auto profile = sandbox::decode<WireProfile>(answer.substr(1));
+  if (!profile) return profile.error();
+  return NamedOrNot(profile_of(std::move(*profile)));
+}
+
+}  // namespace
+
+const sandbox::ChildKind kSourceReaderChild{
+    .name = "source-reader", .process_name = "profctl-reader", .run = [](int socket) {
+      sandbox::serve_requests(socket, answer_of_reader);
+    }};
+
+Result<SourceFile> SourceFile::open(const std::string& path) {
+  // A profile of another user can name any file. To open a device can have effects, so it is
+  // opened only once it is known to be a regular file.
+  const UniqueFd found(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!found.valid()) return fail_errno("could not open " + path);
+  struct stat info {};
+  if (::fstat(found.get(), &info) != 0) return fail_errno("could not check " + path);
+  if (!S_ISREG(info.st_mode)) {
+    return invalid_argument(path + " is not a regular file", "store it in a file first");
+  }
+  const std::string by_number = "/proc/self/fd/" + std::to_string(found.get());
+  UniqueFd fd(::open(by_number.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return fail_errno("could not open " + path);
+  return SourceFile(std::move(fd), path, info.st_uid != ::geteuid() && info.st_uid != 0);
+}
+
+Result<NamedOrNot> FileReader::read(const SourceFile& file) {
+  const bool is_folded = file.path().ends_with(".folded");
+  Result<NamedOrNot> read = fail(ErrorCode::kInternal, "not read");
+  if (file.is_of_another_user()) {
+    const int fd = file.fd();
+    const auto answer =
+        ask(request_of(ReaderOperation::kReadProfile, {is_folded ? 1U : 0U, 0}), {&fd, 1});
+    read = answer ? decode_profile(*answer) : Result<NamedOrNot>(answer.error());
+  } else {
+    read = read_profile(file.fd(), is_folded);
+  }
+  if (!read) return error_of_file(file.path(), read.error());
+  return read;
+}
+
+Result<DirectorySummary> FileReader::read_summary(const SourceFile& file) {
+  if (!file.is_of_another_user()) {
+    auto summary = read_directory_summary(file.fd());
+    if (!summary) return error_of_file(file.path(), summary.error());
+    return summary;
+  }
+  const int fd = file.fd();
+  const auto answer = ask(request_of(ReaderOperation::kReadSummary), {&fd, 1});
+  if (!answer) return error_of_file(file.path(), answer.error());
+  auto summary = sandbox::decode<DirectorySummary>(*answer);
+  if (summary && (summary->duration_ns < 0 || summary->period_ns < 0)) {
+    return malformed("the answer of the sandboxed reader is malformed");
+  }
+  return summary;
+}
+
+Result<std::vector<NamedAddress>> FileReader::find_names(const SourceFile& file,
+                                                         const ProfileMapping& mapping,
+                                                         std::span<const std::uint64_t> addresses) {
+  if (!file.is_of_another_user()) {
+    return find_mapped_names(file.fd(), mapping.start, mapping.file_offset, addresses);
+  }
+  const auto argument =
+      sandbox::make_sealed(sandbox::encode(WireAddresses{{addresses.begin(), addresses.end()}}));
+  if (!argument) return argument.error();
+  const std::array files{file.fd(), argument->get()};
+  const auto answer =
+      ask(request_of(ReaderOperation::kFindNames, {mapping.start, mapping.file_offset}), files);
+  if (!answer) return answer.error();
+  auto found = sandbox::decode<WireNames>(*answer);
+  if (!found) return found.error();
+  return std::move(found->names);
+}
+
+Result<std::string> FileReader::ask(const Request& request, std::span<const int> files) {
+  if (child_ == nullptr) {
+    auto spawn = spawn_;
+    if (!spawn) spawn = [](int socket) { return sandbox::spawn_child(kSourceReaderChild, socket); };
+    auto child = sandbox::Client::start(std::string(kSourceReaderChild.name), kReaderLimits,
+                                        std::move(spawn));
+    if (!child) return child.error();
+    child_ = std::move(*child);
+  }
+  return child_->call(request, files);
+}
+
+}  // namespace profd

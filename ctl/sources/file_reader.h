@@ -1,0 +1,82 @@
+// Reads the files of a source: in this process where they are the caller's or root's, else in a
+// sandboxed child, since another user may have chosen their bytes.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "collectors/sandbox/child.h"
+#include "collectors/sandbox/client.h"
+#include "collectors/sandbox/spawn.h"
+#include "ctl/sources/code_names.h"
+#include "ctl/views/samples.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
+#include "formats/profile/profile.h"
+
+namespace profd {
+
+// What session.json says about the profiles of a directory.
+struct DirectoryProfile {
+  std::uint32_t pid = 0;
+  std::string comm{};
+  std::string unit{};
+  std::string container{};
+  std::string path{};  // relative to the directory
+};
+struct DirectorySummary {
+  std::string event{};
+  std::int64_t duration_ns = 0;
+  std::int64_t period_ns = 0;  // 0: the event is no time
+  std::vector<DirectoryProfile> profiles{};
+};
+
+class SourceFile {
+ public:
+  // kNotFound, kPermissionDenied, kInvalidArgument: it is not a regular file. kTooLarge.
+  [[nodiscard]] static Result<SourceFile> open(const std::string& path);
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  // Neither the caller nor root owns it.
+  [[nodiscard]] bool is_of_another_user() const { return is_of_another_user_; }
+
+ private:
+  SourceFile(UniqueFd fd, std::string path, bool is_of_another_user)
+      : fd_(std::move(fd)), path_(std::move(path)), is_of_another_user_(is_of_another_user) {}
+
+  UniqueFd fd_;
+  std::string path_;
+  bool is_of_another_user_;
+};
+
+class FileReader {
+ public:
+  // `spawn` makes another child in tests.
+  explicit FileReader(sandbox::Spawn spawn = {}) : spawn_(std::move(spawn)) {}
+
+  // A profile without names where the file is of gperftools. Errors have the path.
+  [[nodiscard]] Result<std::variant<Samples, Profile>> read(const SourceFile& file);
+  [[nodiscard]] Result<DirectorySummary> read_summary(const SourceFile& file);
+  // As find_mapped_names().
+  [[nodiscard]] Result<std::vector<NamedAddress>> find_names(
+      const SourceFile& file, const ProfileMapping& mapping,
+      std::span<const std::uint64_t> addresses);
+
+ private:
+  [[nodiscard]] Result<std::string> ask(const sandbox::Request& request,
+                                        std::span<const int> files);
+
+  sandbox::Spawn spawn_;
+  std::unique_ptr<sandbox::Client> child_;  // null: not needed so far
+};
+
+// For sandbox::run_as_child().
+extern const sandbox::ChildKind kSourceReaderChild;
+
+}  // namespace profd

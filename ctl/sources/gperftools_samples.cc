@@ -1,0 +1,124 @@
+#include "ctl/sources/gperftools_samples.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "ctl/sources/pprof_samples.h"
+#include "ctl/views/group_key.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kNoMappingOfAddress = std::numeric_limits<std::size_t>::max();
+
+class GperftoolsImport {
+ public:
+  GperftoolsImport(const Profile& profile, Samples& to) : profile_(profile), to_(to) {
+    // The first line that contains an address counts, as in Go's pprof.
+    for (const Profile::Record& record : profile.records()) {
+      const auto pcs = profile.pcs(record);
+      for (std::size_t i = 0; i < pcs.size(); ++i) {
+        locations_.try_emplace(address_of(pcs, i), std::uint32_t{0});
+      }
+    }
+  }
+
+  void name(const NameAddresses& name_addresses) {
+    std::map<std::size_t, std::vector<std::uint64_t>> by_mapping;
+    for (const auto& [address, location] : locations_) {
+      by_mapping[mapping_of(address)].push_back(address);
+    }
+    for (auto& [mapping, addresses] : by_mapping) {
+      std::ranges::sort(addresses);
+      if (mapping == kNoMappingOfAddress) {
+        add_unnamed("", addresses);
+        continue;
+      }
+      const ProfileMapping& of = profile_.mappings[mapping];
+      const std::vector<NamedAddress> names = name_addresses(of, addresses);
+      if (names.size() == addresses.size()) {
+        add_named(of.path, addresses, names);
+      } else {
+        add_unnamed(of.path, addresses);
+      }
+    }
+  }
+
+  void add_records(std::int64_t period_ns, std::uint32_t labels) {
+    std::vector<std::uint32_t> stack;
+    for (const Profile::Record& record : profile_.records()) {
+      const auto pcs = profile_.pcs(record);
+      stack.clear();
+      for (std::size_t i = 0; i < pcs.size(); ++i) {
+        stack.push_back(locations_.at(address_of(pcs, i)));
+      }
+      const auto count = static_cast<std::int64_t>(
+          std::min<std::uint64_t>(record.count, std::numeric_limits<std::int64_t>::max()));
+      SampleValue value{.samples = count};
+      if (__builtin_mul_overflow(count, period_ns, &value.cpu_ns)) {
+        value.cpu_ns = std::numeric_limits<std::int64_t>::max();
+      }
+      to_.add(stack, labels, value);
+    }
+  }
+
+ private:
+  // Callers are return addresses: the call is before them (formats/profile/gperftools_format.h).
+  static std::uint64_t address_of(std::span<const std::uint64_t> pcs, std::size_t at) {
+    return at == 0 || pcs[at] == 0 ? pcs[at] : pcs[at] - 1;
+  }
+
+  [[nodiscard]] std::size_t mapping_of(std::uint64_t address) const {
+    const auto found = std::ranges::find_if(profile_.mappings, [&](const ProfileMapping& mapping) {
+      return mapping.start <= address && address < mapping.end;
+    });
+    return found == profile_.mappings.end()
+               ? kNoMappingOfAddress
+               : static_cast<std::size_t>(found - profile_.mappings.begin());
+  }
+
+  void add_named(const std::string& path, std::span<const std::uint64_t> addresses,
+                 const std::vector<NamedAddress>& names) {
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      add_location(addresses[i], path, names[i]);
+    }
+  }
+
+  void add_unnamed(const std::string& path, std::span<const std::uint64_t> addresses) {
+    for (const std::uint64_t address : addresses) add_location(address, path, {});
+  }
+
+  void add_location(std::uint64_t address, const std::string& path, const NamedAddress& named) {
+    std::string name = named.name;
+    if (name.empty()) name = path.empty() ? "[unknown]" : std::string(base_name(path));
+    if (named.name.empty() && !name.starts_with('[')) name = "[" + name + "]";
+    const SampledFunction function{.name = to_.add_text(name),
+                                   .file = to_.add_text(named.file),
+                                   .object = to_.add_text(path),
+                                   .kind = kind_of_object(path)};
+    const SampledFrame frame{.function = to_.add_function(function), .line = named.line};
+    locations_[address] = to_.add_location({&frame, 1});
+  }
+
+  const Profile& profile_;
+  Samples& to_;
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> locations_;  // by address
+};
+
+}  // namespace
+
+void add_gperftools(const Profile& profile, std::int64_t period_ns, const ProfileOwner& owner,
+                    const NameAddresses& name_addresses, Samples& to) {
+  GperftoolsImport import(profile, to);
+  import.name(name_addresses);
+  import.add_records(period_ns, to.add_labels({.pid = owner.pid,
+                                               .comm = to.add_text(owner.comm),
+                                               .unit = to.add_text(owner.unit),
+                                               .container = to.add_text(owner.container)}));
+}
+
+}  // namespace profd

@@ -1,0 +1,211 @@
+#include "ctl/sources/source.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "ctl/sources/file_reader.h"
+#include "ctl/sources/gperftools_samples.h"
+#include "ctl/sources/pprof_samples.h"
+#include "ctl/sources/target_labels.h"
+#include "formats/base/errors.h"
+#include "formats/base/time_text.h"
+#include "formats/profile/pprof_reader.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kBuildDirectory = "$build/";
+constexpr const char* kSummaryFile = "session.json";
+
+class SourceOpener {
+ public:
+  SourceOpener(Client& client, const SourceRequest& request, const sandbox::Spawn& spawn)
+      : client_(client), request_(request), reader_(spawn) {}
+
+  Result<Source> open() {
+    if (request_.name.empty()) return open_history(request_.range);
+    struct stat info {};
+    if (::stat(request_.name.c_str(), &info) == 0) {
+      return of_target(S_ISDIR(info.st_mode) ? open_directory() : open_file());
+    }
+    if (request_.name.find("..") != std::string::npos &&
+        request_.name.find('/') == std::string::npos) {
+      const auto range = parse_range_name(request_.name);
+      return range ? open_history(*range) : Result<Source>(range.error());
+    }
+    if (is_valid_id(request_.name)) return of_target(open_session());
+    return not_found();
+  }
+
+ private:
+  [[nodiscard]] Error not_found() const {
+    return fail(ErrorCode::kNotFound, "there is no file and no session '" + request_.name + "'",
+                "'profctl list' shows the sessions; the history is shown without a source: --last "
+                "10m");
+  }
+
+  // The daemon chooses the target of a history.
+  Result<Source> of_target(Result<Source> source) {
+    if (!source || request_.target.empty()) return source;
+    if (auto chosen = keep_target(request_.target, source->samples); !chosen) {
+      return chosen.error();
+    }
+    return source;
+  }
+
+  Result<Source> open_history(const TimeRange& range) {
+    const ExportRequest wanted{.range = range, .target = request_.target, .profile_only = true};
+    const auto result = client_.export_windows(wanted);
+    if (!result) return result.error();
+    return fetch(*result, "the history");
+  }
+
+  Result<Source> open_session() {
+    const auto result = client_.dump(request_.name);
+    if (!result) {
+      return result.error().code == ErrorCode::kNotFound ? not_found() : result.error();
+    }
+    return fetch(*result, "session " + request_.name);
+  }
+
+  // The named profile of a result, which the daemon does not need any more.
+  Result<Source> fetch(const ResultInfo& result, const std::string& title) {
+    Result<std::string> packed =
+        result.named_profile
+            ? client_.fetch(result.result, *result.named_profile)
+            : Result<std::string>(fail(ErrorCode::kUnsupported, title + " has no names",
+                                       "profctl export -o DIR writes it"));
+    (void)client_.remove(result.result);
+    if (!packed) return packed.error();
+    auto protobuf = unpack_pprof(*packed);
+    packed = std::string();
+    if (!protobuf) return error_of(protobuf.error());
+    auto samples = samples_of_pprof(std::move(*protobuf));
+    if (!samples) return samples.error();
+    Source source{.samples = std::move(*samples), .title = title};
+    if (result.note) source.notes.push_back(*result.note);
+    return source;
+  }
+
+  Result<Source> open_file() {
+    const auto file = SourceFile::open(request_.name);
+    if (!file) return file.error();
+    auto read = reader_.read(*file);
+    if (!read) return read.error();
+    if (auto* const samples = std::get_if<Samples>(&*read)) {
+      return Source{.samples = std::move(*samples), .title = request_.name};
+    }
+    const Profile& profile = std::get<Profile>(*read);
+    Source source{.samples = {}, .title = request_.name};
+    source.samples.has_cpu_time = true;
+    constexpr std::uint64_t kMaxPeriodUs = 1'000'000'000'000;
+    const auto period_ns = static_cast<std::int64_t>(std::min(profile.period, kMaxPeriodUs)) * 1000;
+    const std::string name = fs::path(request_.name).stem();
+    add(profile, period_ns, {.comm = name}, fs::path(request_.name).parent_path(), source);
+    return source;
+  }
+
+  Result<Source> open_directory() {
+    const fs::path directory = request_.name;
+    const auto summary_file = SourceFile::open(directory / kSummaryFile);
+    if (!summary_file) {
+      if (summary_file.error().code != ErrorCode::kNotFound) return summary_file.error();
+      return invalid_argument(
+          request_.name + " has no session.json: it is no directory that profctl wrote",
+          "name one of its files, or a directory of record, stop, dump or export");
+    }
+    const auto summary = reader_.read_summary(*summary_file);
+    if (!summary) return summary.error();
+    Source source{.samples = {}, .title = request_.name};
+    source.samples.event = summary->event;
+    source.samples.duration_ns = summary->duration_ns;
+    source.samples.has_cpu_time = summary->period_ns > 0;
+    for (const DirectoryProfile& profile : summary->profiles) {
+      if (!is_valid_result_path(profile.path)) continue;
+      auto added = add_profile(directory, *summary, profile, source);
+      if (!added) return added.error();
+    }
+    return source;
+  }
+
+  Result<void> add_profile(const fs::path& directory, const DirectorySummary& summary,
+                           const DirectoryProfile& of, Source& source) {
+    const auto file = SourceFile::open(directory / of.path);
+    if (!file) return file.error();
+    const auto read = reader_.read(*file);
+    if (!read) return read.error();
+    const auto* const profile = std::get_if<Profile>(&*read);
+    if (profile == nullptr) return malformed(file->path() + " is no gperftools profile");
+    add(*profile, summary.period_ns,
+        {.pid = of.pid, .comm = of.comm, .unit = of.unit, .container = of.container}, directory,
+        source);
+    return {};
+  }
+
+  void add(const Profile& profile, std::int64_t period_ns, const ProfileOwner& owner,
+           const fs::path& directory, Source& source) {
+    const auto names = [&](const ProfileMapping& mapping,
+                           std::span<const std::uint64_t> addresses) {
+      return names_of(mapping, profile.build_dir, directory, addresses);
+    };
+    add_gperftools(profile, period_ns, owner, names, source.samples);
+  }
+
+  // None where the file is not there any more, or cannot be read.
+  std::vector<NamedAddress> names_of(const ProfileMapping& mapping, const std::string& build_dir,
+                                     const fs::path& directory,
+                                     std::span<const std::uint64_t> addresses) {
+    std::vector<fs::path> paths{mapping.path};
+    if (mapping.path.starts_with(kBuildDirectory)) {
+      const std::string below = mapping.path.substr(kBuildDirectory.size());
+      paths = {directory / below, fs::path(build_dir) / below};  // it may have been moved
+    }
+    for (const fs::path& path : paths) {
+      const auto file = SourceFile::open(path);
+      if (!file) continue;
+      auto names = reader_.find_names(*file, mapping, addresses);
+      if (names) return std::move(*names);
+    }
+    return {};
+  }
+
+  Client& client_;
+  const SourceRequest& request_;
+  FileReader reader_;
+};
+
+}  // namespace
+
+Result<TimeRange> parse_range_name(const std::string& name) {
+  const std::size_t dots = name.find("..");
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const std::string since = name.substr(0, dots);
+  const std::string until = dots == std::string::npos ? "" : name.substr(dots + 2);
+  const auto start = parse_time_text(since, now);
+  if (!start) return start.error();
+  TimeRange range{.since_ms = static_cast<std::uint64_t>(start->time_since_epoch().count())};
+  if (!until.empty()) {
+    const auto end = parse_time_text(until, now);
+    if (!end) return end.error();
+    range.until_ms = static_cast<std::uint64_t>(end->time_since_epoch().count());
+  }
+  if (range.since_ms < range.until_ms) return range;
+  return invalid_argument("the time range '" + name + "' ends before it starts",
+                          "give SINCE..UNTIL, for example 14:00..14:10");
+}
+
+Result<Source> open_source(Client& client, const SourceRequest& request,
+                           const sandbox::Spawn& spawn) {
+  return SourceOpener(client, request, spawn).open();
+}
+
+}  // namespace profd

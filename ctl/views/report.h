@@ -1,0 +1,53 @@
+// The CPU time of each group of samples: the flat report.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ctl/views/group_key.h"
+#include "ctl/views/samples.h"
+#include "ctl/views/selection.h"
+
+namespace profd {
+
+// What the numbers of a view are parts of.
+struct ViewScope {
+  std::string event;
+  bool has_cpu_time = false;
+  std::int64_t duration_ns = 0;  // 0: unknown
+  SampleValue all;               // without --focus, --ignore and --hide
+  SampleValue shown;
+
+  // Percent of all samples, by CPU time where that is known.
+  [[nodiscard]] double share_of(const SampleValue& value) const;
+  [[nodiscard]] bool has_cpu_percent() const { return has_cpu_time && duration_ns > 0; }
+  // Percent of one CPU.
+  [[nodiscard]] double cpu_percent_of(const SampleValue& value) const;
+};
+
+// `shown` is not set.
+[[nodiscard]] ViewScope scope_of(const Samples& samples);
+
+struct ReportRow {
+  Group group;
+  SampleValue self;               // of the innermost frame; of labels, the same as `total`
+  SampleValue total;              // a frame that is there several times counts once
+  std::vector<ReportRow> rows{};  // by the second key
+};
+
+struct Report {
+  ViewScope scope;
+  std::vector<GroupKey> by;
+  std::vector<ReportRow> rows;  // by `self`, then `total`, then name
+
+  [[nodiscard]] bool is_of_frames() const { return profd::is_of_frames(by.back()); }
+};
+
+// `by` has one or two keys.
+[[nodiscard]] Report make_report(const Selection& selection, const std::vector<GroupKey>& by,
+                                 NameForm names);
+
+}  // namespace profd

@@ -1,0 +1,119 @@
+#include "ctl/views/samples.h"
+
+#include <array>
+#include <functional>
+#include <limits>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr unsigned kVarintBits = 7;
+constexpr unsigned char kMoreBytes = 0x80;
+
+std::int64_t limited_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
+}
+
+void append_varint(std::uint64_t number, std::string& to) {
+  for (; number >= kMoreBytes; number >>= kVarintBits) {
+    to.push_back(static_cast<char>(number | kMoreBytes));
+  }
+  to.push_back(static_cast<char>(number));
+}
+
+}  // namespace
+
+std::string_view name_of(FrameKind kind) {
+  constexpr std::array<std::string_view, kFrameKinds> kNames = {"native", "kernel", "runtime"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+void add_to(SeededHash& hash, const SampledFunction& function) {
+  hash.add(std::uint64_t{function.name} << 32 | function.file);
+  hash.add(std::uint64_t{function.object} << 8 | static_cast<std::uint64_t>(function.kind));
+}
+
+void add_to(SeededHash& hash, const SampledFrame& frame) {
+  hash.add(std::uint64_t{frame.function} << 32 | frame.line);
+}
+
+void add_to(SeededHash& hash, const SampleLabels& labels) {
+  hash.add(std::uint64_t{labels.pid} << 32 | labels.tid);
+  hash.add(std::uint64_t{labels.comm} << 32 | labels.unit);
+  hash.add(std::uint64_t{labels.container} << 32 | labels.user);
+  hash.add(std::uint64_t{labels.runtime} << 32 | labels.thread);
+}
+
+void SampleValue::add(const SampleValue& other) {
+  samples = limited_sum(samples, other.samples);
+  cpu_ns = limited_sum(cpu_ns, other.cpu_ns);
+}
+
+Samples::Samples()
+    : texts_(random_seed()),
+      functions_(random_seed()),
+      frames_(random_seed()),
+      labels_(random_seed()) {
+  (void)add_text("");
+}
+
+std::uint32_t Samples::add_location(std::span<const SampledFrame> frames) {
+  for (const SampledFrame& frame : frames) location_frames_.push_back(frames_.add(frame));
+  location_ends_.push_back(location_frames_.size());
+  return static_cast<std::uint32_t>(location_ends_.size() - 1);
+}
+
+void Samples::add(std::span<const std::uint32_t> stack, std::uint32_t labels,
+                  const SampleValue& value) {
+  std::string encoded;
+  for (const std::uint32_t location : stack) append_varint(std::uint64_t{location} + 1, encoded);
+  add_encoded(encoded, labels, value);
+}
+
+void Samples::add_encoded(std::string_view stack, std::uint32_t labels, const SampleValue& value) {
+  const std::less_equal<> not_after;
+  const bool is_kept = kept_ != nullptr && not_after(kept_->data(), stack.data()) &&
+                       not_after(stack.data() + stack.size(), kept_->data() + kept_->size());
+  if (!is_kept) stack = stacks_.add(stack);
+  rows_.push_back({.stack = stack.data(),
+                   .stack_bytes = static_cast<std::uint32_t>(stack.size()),
+                   .labels = labels,
+                   .value = value});
+}
+
+std::string_view Samples::keep(std::string bytes) {
+  kept_ = std::make_unique<std::string>(std::move(bytes));
+  return *kept_;
+}
+
+void Samples::keep_labels(const std::vector<bool>& is_kept) {
+  std::erase_if(rows_, [&](const Row& row) { return !is_kept[row.labels]; });
+}
+
+void Samples::read_stack(const Row& row, std::vector<std::uint32_t>& frames) const {
+  frames.clear();
+  const char* at = row.stack;
+  const char* const end = at + row.stack_bytes;
+  while (at != end) {
+    std::uint64_t number = 0;
+    for (unsigned shift = 0; at != end; shift += kVarintBits) {
+      const auto byte = static_cast<unsigned char>(*at++);
+      number |= std::uint64_t{byte & 0x7fU} << shift;
+      if (byte < kMoreBytes) break;
+    }
+    const auto location = static_cast<std::uint32_t>(number - 1);
+    const std::size_t first = location == 0 ? 0 : location_ends_[location - 1];
+    const std::size_t last = location_ends_[location];
+    for (std::size_t i = first; i < last; ++i) frames.push_back(location_frames_[i]);
+  }
+}
+
+SampleValue Samples::sum() const {
+  SampleValue sum;
+  for (const Row& row : rows_) sum.add(row.value);
+  return sum;
+}
+
+}  // namespace profd

@@ -1,0 +1,105 @@
+#include "ctl/views/selection.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+
+#include <re2/re2.h>
+
+#include "ctl/views/short_names.h"
+#include "formats/base/errors.h"
+
+namespace profd {
+namespace {
+
+constexpr std::int64_t kMaxPatternMemory = std::int64_t{8} << 20;
+constexpr std::size_t kMaxSearchedBytes = 4096;  // of one name
+
+constexpr std::uint8_t kFocus = 1;
+constexpr std::uint8_t kIgnore = 2;
+constexpr std::uint8_t kHide = 4;
+
+RE2::Options options_of_names() {
+  RE2::Options options(RE2::Quiet);
+  options.set_max_mem(kMaxPatternMemory);
+  return options;
+}
+
+std::unique_ptr<RE2> compiled(const std::string& pattern) {
+  return std::make_unique<RE2>(pattern, options_of_names());
+}
+
+bool is_found(const RE2& expression, std::string_view text) {
+  text = text.substr(0, kMaxSearchedBytes);
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), expression);
+}
+
+bool is_found_in(const RE2& expression, const Samples& samples, const SampledFunction& function) {
+  const std::string_view name = samples.text(function.name);
+  return is_found(expression, name) || is_found(expression, short_name(name)) ||
+         is_found(expression, samples.text(function.file)) ||
+         is_found(expression, samples.text(function.object));
+}
+
+// Sets the flag of the functions that match one of the patterns.
+void mark(const Samples& samples, const std::vector<std::string>& patterns, std::uint8_t flag,
+          std::vector<std::uint8_t>& by_function) {
+  for (const std::string& pattern : patterns) {
+    const auto expression = compiled(pattern);
+    for (std::size_t i = 0; i < by_function.size(); ++i) {
+      if (is_found_in(*expression, samples, samples.functions()[i])) by_function[i] |= flag;
+    }
+  }
+}
+
+}  // namespace
+
+Result<void> check_pattern_of_names(const std::string& pattern) {
+  const auto expression = compiled(pattern);
+  if (expression->ok()) return {};
+  return invalid_argument(
+      "'" + pattern.substr(0, 64) + "' is not a regular expression: " + expression->error(),
+      "the syntax is RE2's: ^main$, Cache::.*, memcpy|memmove");
+}
+
+Result<std::vector<bool>> find_functions(const Samples& samples, const std::string& name) {
+  const auto functions = samples.functions();
+  std::vector<bool> found(functions.size());
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const std::string_view full = samples.text(functions[i].name);
+    found[i] = full == name || short_name(full) == name;
+  }
+  if (std::ranges::find(found, true) != found.end()) return found;
+  if (auto checked = check_pattern_of_names(name); !checked) return checked.error();
+  const auto expression = compiled(name);
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const std::string_view full = samples.text(functions[i].name);
+    found[i] = is_found(*expression, full) || is_found(*expression, short_name(full));
+  }
+  if (std::ranges::find(found, true) != found.end()) return found;
+  return fail(ErrorCode::kNotFound, "no function '" + name.substr(0, 64) + "' in these samples",
+              "give its name as 'profctl report' shows it, or a regular expression");
+}
+
+Selection::Selection(const Samples& samples, const SelectionPatterns& patterns)
+    : samples_(samples), has_focus_(!patterns.focus.empty()) {
+  if (patterns.empty()) return;
+  std::vector<std::uint8_t> by_function(samples.functions().size());
+  mark(samples, patterns.focus, kFocus, by_function);
+  mark(samples, patterns.ignore, kIgnore, by_function);
+  mark(samples, patterns.hide, kHide, by_function);
+  for (const SampledFrame& frame : samples.frames()) flags_.push_back(by_function[frame.function]);
+}
+
+bool Selection::read(const Samples::Row& row, std::vector<std::uint32_t>& frames) const {
+  samples_.read_stack(row, frames);
+  if (flags_.empty()) return true;
+  std::uint8_t found = 0;
+  for (const std::uint32_t frame : frames) found |= flags_[frame];
+  if ((has_focus_ && (found & kFocus) == 0) || (found & kIgnore) != 0) return false;
+  if ((found & kHide) == 0) return true;
+  std::erase_if(frames, [this](std::uint32_t frame) { return (flags_[frame] & kHide) != 0; });
+  return !frames.empty();
+}
+
+}  // namespace profd

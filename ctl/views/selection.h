@@ -1,0 +1,53 @@
+// Which samples and frames a view shows: --focus, --ignore and --hide.
+//
+// The expressions are RE2's. They are searched in the name of a function, in its full and in its
+// short form, in the file of its source and in the file with its code, as pprof does it. A sample
+// is shown if a frame of it matches --focus and none matches --ignore. Frames that match --hide are
+// left out of stacks; a sample that loses all of its frames by that is not shown.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ctl/views/samples.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+struct SelectionPatterns {
+  std::vector<std::string> focus;
+  std::vector<std::string> ignore;
+  std::vector<std::string> hide;
+
+  [[nodiscard]] bool empty() const { return focus.empty() && ignore.empty() && hide.empty(); }
+};
+
+// kInvalidArgument: not a regular expression.
+[[nodiscard]] Result<void> check_pattern_of_names(const std::string& pattern);
+
+// The functions whose name (either form) is `name`; where there is none, those in whose name this
+// regular expression is found. By number of the function. kInvalidArgument: as above. kNotFound: no
+// function of these.
+[[nodiscard]] Result<std::vector<bool>> find_functions(const Samples& samples,
+                                                       const std::string& name);
+
+class Selection {
+ public:
+  // Borrows the samples. The patterns were checked.
+  Selection(const Samples& samples, const SelectionPatterns& patterns);
+
+  [[nodiscard]] const Samples& samples() const { return samples_; }
+
+  // The frames of the row that are shown, the leaf first. False: the row is not shown.
+  [[nodiscard]] bool read(const Samples::Row& row, std::vector<std::uint32_t>& frames) const;
+
+ private:
+  const Samples& samples_;
+  bool has_focus_;
+  std::vector<std::uint8_t> flags_;  // by frame; empty: no patterns
+};
+
+}  // namespace profd

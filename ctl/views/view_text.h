@@ -1,0 +1,35 @@
+// Views as text for a terminal or a pipe.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ctl/output/terminal.h"
+#include "ctl/views/call_tree.h"
+#include "ctl/views/diff.h"
+#include "ctl/views/report.h"
+
+namespace profd {
+
+struct ViewLimits {
+  std::size_t rows = 20;  // of a list
+  std::size_t inner = 5;  // of the second key, for each row of the first
+  // Of a tree. Its nodes have at least `min_share` percent.
+  std::size_t nodes = 40;
+  double min_share = 0.5;
+};
+
+// "1 min: 5940 samples, 59.4 s of CPU time (99.0 % of one CPU)", with the share that is shown where
+// that is not all.
+[[nodiscard]] std::string scope_text(const ViewScope& scope);
+
+[[nodiscard]] std::string report_text(const Report& report, const ViewLimits& limits,
+                                      const Screen& screen);
+// `tree` is pruned.
+[[nodiscard]] std::string tree_text(const CallTree& tree, const Screen& screen);
+[[nodiscard]] std::string diff_text(const Diff& diff, const ViewLimits& limits,
+                                    const Screen& screen);
+
+}  // namespace profd

@@ -1,0 +1,295 @@
+// The sources of samples: files of profd and of others, directories, sessions, and the history.
+
+#include "ctl/sources/source.h"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value_to.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ctl/sources/file_reader.h"
+#include "ctl/sources/samples_wire.h"
+#include "formats/base/gzip.h"
+#include "formats/profile/gperftools_writer.h"
+#include "formats/profile/pprof_reader.h"
+#include "formats/profile/pprof_writer.h"
+#include "formats/profile/stack_texts.h"
+#include "tests/ctl/profctl_fixture.h"
+#include "tests/ctl/views/pprof_traces.h"
+#include "tests/ctl/views/random_profile.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using testing::HasSubstr;
+using testing::SizeIs;
+using Arguments = std::vector<std::string>;
+
+constexpr uid_t kAnother = 12345;
+
+class SourceTest : public test::ProfctlTest {
+ protected:
+  json::value report_of(const std::string& source, Arguments more = {"--names", "full"}) {
+    more.insert(more.begin(), {"report", "--json"});
+    if (!source.empty()) more.push_back(source);
+    const Ran ran = run(more);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return json::parse(ran.out.empty() ? "null" : ran.out);
+  }
+  static test::TraceSums sums_of(const json::value& report) {
+    test::TraceSums sums;
+    for (const json::value& row : report.at("rows").as_array()) {
+      sums[json::value_to<std::string>(row.at("name"))] = {
+          row.at("self").at("samples").as_int64(), row.at("total").at("samples").as_int64()};
+    }
+    return sums;
+  }
+  // The daemon gives this profile as a result with names.
+  void give_named_profile(const std::string& bytes) {
+    service_.files["profile.pb.gz"] = bytes;
+    service_.result.named_profile = ResultFile{.path = "profile.pb.gz", .bytes = bytes.size()};
+  }
+  void expect_refused(const std::string& name, const std::string& bytes, const std::string& why) {
+    const std::string file = scratch_.write(name, bytes);
+    const Ran ran = run({"report", file});
+    EXPECT_EQ(ran.code, kExitFailed) << name;
+    EXPECT_THAT(ran.err, HasSubstr(why)) << name;
+    EXPECT_THAT(ran.err, HasSubstr("hint: ")) << name;
+    EXPECT_EQ(ran.out, "") << name;
+  }
+
+  test::ScratchDirectory scratch_;
+};
+
+std::string a_named_profile(std::uint32_t seed = 5) {
+  test::RandomProfile random(seed);
+  random.add(100);
+  return encode_pprof_gzip(random.profile());
+}
+
+TEST_F(SourceTest, AProfileIsPackedOrPlain) {
+  const std::string packed = a_named_profile();
+  const auto one = sums_of(report_of(scratch_.write("a.pb.gz", packed)));
+  const auto other = sums_of(report_of(scratch_.write("a.pb", *unpack_pprof(packed))));
+  EXPECT_FALSE(one.empty());
+  EXPECT_EQ(one, other);
+}
+
+TEST_F(SourceTest, AProfileOfGoIsOneOfCpuTime) {
+  const fs::path file = fs::path(FORMATS_DATA) / "go_cpu.pb.gz";
+  EXPECT_EQ(sums_of(report_of(file)), test::function_sums(test::traces_of(file)));
+}
+
+TEST_F(SourceTest, FoldedStacksHaveTheSumsOfTheirLines) {
+  test::RandomProfile random(5);
+  random.add(100);
+  const std::string folded = folded_stacks(random.profile());
+  std::vector<test::Trace> traces;
+  std::istringstream lines(folded);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t blank = line.rfind(' ');
+    test::Trace trace{.labels = {}, .samples = std::stoll(line.substr(blank)), .stack = {}};
+    std::istringstream frames(line.substr(0, blank));
+    for (std::string frame; std::getline(frames, frame, ';');) trace.stack.push_back(frame);
+    std::ranges::reverse(trace.stack);
+    traces.push_back(trace);
+  }
+  EXPECT_EQ(sums_of(report_of(scratch_.write("a.folded", folded))), test::function_sums(traces));
+  // By its content, too.
+  EXPECT_EQ(sums_of(report_of(scratch_.write("stacks", folded))), test::function_sums(traces));
+}
+
+TEST_F(SourceTest, MarksOfFoldedFramesSayWhatKindOfCodeItIs) {
+  const json::value report =
+      report_of(scratch_.write("a.folded", "main;vfs_read_[k] 2\nmain;Foo_[j] 1\n"));
+  std::map<std::string, std::string> kinds;
+  for (const json::value& row : report.at("rows").as_array()) {
+    kinds[json::value_to<std::string>(row.at("name"))] =
+        json::value_to<std::string>(row.at("kind"));
+  }
+  EXPECT_EQ(kinds, (std::map<std::string, std::string>{
+                       {"main", "native"}, {"vfs_read", "kernel"}, {"Foo", "runtime"}}));
+}
+
+TEST_F(SourceTest, AGperftoolsProfileHasTheSumsOfBothReaders) {
+  const fs::path file = fs::path(FORMATS_DATA) / "work_pie.prof";
+  const json::value report = report_of(file);
+  std::int64_t self = 0;
+  for (const auto& [name, sum] : sums_of(report)) self += sum.self;
+  EXPECT_EQ(static_cast<std::uint64_t>(self), test::go_report(file).total);
+  EXPECT_EQ(static_cast<std::uint64_t>(self), test::perl_report(file).total);
+}
+
+TEST_F(SourceTest, BadFilesAreRefusedWithAHint) {
+  const std::string packed = a_named_profile();
+  const std::string plain = *unpack_pprof(packed);
+  const std::string prof = test::read_file(fs::path(FORMATS_DATA) / "simple.prof");
+  expect_refused("empty.pb.gz", "", "it is empty");
+  expect_refused("empty.folded", "", "it is empty");
+  expect_refused("cut.pb.gz", packed.substr(0, packed.size() / 2), "gzip data is malformed");
+  expect_refused("cut.pb", plain.substr(0, plain.size() - 3), "could not read the pprof profile");
+  expect_refused("cut.prof", prof.substr(0, 200), "");
+  expect_refused("perf.data", "PERFILE2" + std::string(100, '\0'), "perf record");
+  expect_refused("text.folded", "no count\n", "line 1 does not end in a count");
+  expect_refused("x.json", "{\"$schema\":1}", "it is JSON");
+  expect_refused("program", test::read_file("/proc/self/exe").substr(0, 4096), "a program");
+  expect_refused("heap.pb.gz", test::read_file(fs::path(FORMATS_DATA) / "go_heap.pb.gz"),
+                 "no CPU profile");
+  expect_refused("noise", std::string(4096, '\xaa'), "no profile that profctl knows");
+  expect_refused("bomb.pb.gz", pack_gzip(std::string(kMaxPprofBytes + 1, '\0'), 1), "too large");
+}
+
+TEST_F(SourceTest, AHugeFileIsRefusedBeforeItIsRead) {
+  const std::string file = scratch_.write("huge.pb", "x");
+  ASSERT_EQ(::truncate(file.c_str(), off_t{1} << 30), 0);
+  const Ran ran = run({"report", file});
+  EXPECT_EQ(ran.code, kExitFailed);
+  EXPECT_THAT(ran.err, HasSubstr("larger than"));
+}
+
+TEST_F(SourceTest, WhatIsNoRegularFileIsRefused) {
+  const std::string fifo = scratch_.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(run({"report", fifo}).code, kExitUsage);
+  fs::create_directory(scratch_.path() / "no-result");
+  const Ran ran = run({"report", scratch_.path() / "no-result"});
+  EXPECT_EQ(ran.code, kExitUsage);
+  EXPECT_THAT(ran.err, HasSubstr("session.json"));
+}
+
+// The child has no way to know the path, and no right to open anything.
+TEST_F(SourceTest, FilesOfOthersAreReadInASandboxWithTheSameResult) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const fs::path prof =
+      scratch_.write("work.prof", test::read_file(fs::path(FORMATS_DATA) / "work_pie.prof"));
+  test::RandomProfile random(5);
+  random.add(50);
+  const std::vector<fs::path> files{scratch_.write("a.pb.gz", a_named_profile()),
+                                    scratch_.write("a.folded", folded_stacks(random.profile())),
+                                    prof};
+  for (const fs::path& file : files) {
+    const json::value own = report_of(file);
+    ASSERT_EQ(::chown(file.c_str(), kAnother, kAnother), 0);
+    const auto opened = SourceFile::open(file);
+    ASSERT_TRUE(opened);
+    EXPECT_TRUE(opened->is_of_another_user());
+    EXPECT_EQ(report_of(file), own) << file;
+  }
+  const std::string bad = scratch_.write("bad.pb.gz", "\x1f\x8b no gzip");
+  ASSERT_EQ(::chown(bad.c_str(), kAnother, kAnother), 0);
+  const Ran ran = run({"report", bad});
+  EXPECT_EQ(ran.code, kExitFailed);
+  EXPECT_THAT(ran.err, HasSubstr("bad.pb.gz"));
+  EXPECT_THAT(ran.err, HasSubstr("gzip data is malformed"));
+}
+
+TEST_F(SourceTest, AMalformedAnswerOfTheSandboxIsRefused) {
+  Samples samples;
+  const SampledFrame frame{.function = samples.add_function({.name = samples.add_text("f")})};
+  const std::array<std::uint32_t, 1> stack{samples.add_location({&frame, 1})};
+  samples.add(stack, samples.add_labels({.pid = 7}), {.samples = 3, .cpu_ns = 5});
+  const std::string bytes = encode_samples(samples);
+  const auto decoded = decode_samples(bytes);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(encode_samples(*decoded), bytes);
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    EXPECT_FALSE(decode_samples(bytes.substr(0, at))) << at;
+    for (const char flip : {'\x01', '\x80', '\xff'}) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ flip);
+      const auto other = decode_samples(changed);
+      if (!other) continue;
+      std::vector<std::uint32_t> frames;
+      for (const Samples::Row& row : other->rows()) other->read_stack(row, frames);
+    }
+  }
+}
+
+TEST_F(SourceTest, ADirectoryHasTheProfilesOfItsProcesses) {
+  const fs::path directory = scratch_.path() / "out";
+  ASSERT_EQ(run({"stop", "5f2c01ab", "-o", directory}).code, 0);
+  const json::value report = report_of(directory, {"--by", "process"});
+  std::map<std::string, std::int64_t> samples;
+  for (const json::value& row : report.at("rows").as_array()) {
+    samples[json::value_to<std::string>(row.at("name"))] = row.at("total").at("samples").as_int64();
+  }
+  EXPECT_EQ(samples, (std::map<std::string, std::int64_t>{{"work 1", 5}, {"work 2", 490}}));
+  // 495 samples of 10101 us in 5 s.
+  EXPECT_EQ(report.at("all").at("cpu_ns").as_int64(), 495 * 10'101'000LL);
+  EXPECT_EQ(report.at("duration_ns").as_int64(), 5'000'000'000LL);
+}
+
+TEST_F(SourceTest, ASessionIsDumpedAndItsCopyRemoved) {
+  const std::string bytes = a_named_profile();
+  give_named_profile(bytes);
+  const auto file = scratch_.write("a.pb.gz", bytes);
+  EXPECT_EQ(report_of("5f2c01ab").at("rows"), report_of(file).at("rows"));
+  EXPECT_THAT(service_.calls, testing::Contains("dump 5f2c01ab"));
+  EXPECT_THAT(service_.calls, testing::Contains("remove 5f2c01ab"));
+  const Ran unknown = run({"report", "00000000"});
+  EXPECT_EQ(unknown.code, kExitNotFound);
+  EXPECT_THAT(unknown.err, HasSubstr("profctl list"));
+}
+
+TEST_F(SourceTest, WithoutASourceItIsTheLastTenMinutesOfTheHistory) {
+  give_named_profile(a_named_profile());
+  const auto before = static_cast<std::uint64_t>(::time(nullptr)) * 1000;
+  (void)report_of("", {});
+  const auto after = static_cast<std::uint64_t>(::time(nullptr)) * 1000 + 1000;
+  ASSERT_THAT(service_.exported, SizeIs(1));
+  EXPECT_TRUE(service_.exported[0].profile_only);
+  EXPECT_GE(service_.exported[0].range.since_ms, before - 600'000);
+  EXPECT_LE(service_.exported[0].range.since_ms, after - 600'000);
+  EXPECT_EQ(service_.exported[0].range.until_ms, TimeRange::kEndMs);
+  EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
+}
+
+TEST_F(SourceTest, TheHistoryTakesRangesAndTargets) {
+  give_named_profile(a_named_profile());
+  (void)report_of("",
+                  {"--since", "@1767362700", "--until", "@1767362760", "-u", "nginx", "-p", "7"});
+  (void)report_of("@1767362700..@1767362760", {});
+  EXPECT_EQ(run({"diff", "@1767362700..@1767362760", "@1767362760..@1767362820"}).code, 0);
+  ASSERT_THAT(service_.exported, SizeIs(4));
+  EXPECT_EQ(service_.exported[0].range,
+            (TimeRange{.since_ms = 1'767'362'700'000, .until_ms = 1'767'362'760'000}));
+  EXPECT_EQ(service_.exported[0].target.units, std::vector<std::string>{"nginx.service"});
+  EXPECT_EQ(service_.exported[0].target.pids, std::vector<std::uint32_t>{7});
+  EXPECT_EQ(service_.exported[1].range, service_.exported[0].range);
+  EXPECT_EQ(service_.exported[3].range.since_ms, 1'767'362'760'000U);
+  EXPECT_EQ(run({"report", "10m ago..1h ago"}).code, kExitUsage);
+  EXPECT_EQ(run({"report", "tea..coffee"}).code, kExitUsage);
+}
+
+TEST_F(SourceTest, TheNoteOfAnExportIsPrinted) {
+  give_named_profile(a_named_profile());
+  service_.result.note = "whole hours\x1b[31m";
+  const Ran ran = run({"report"});
+  EXPECT_EQ(ran.err, "profctl: whole hours?[31m\n");
+}
+
+TEST_F(SourceTest, TheDaemonsErrorsArePrintedByReport) {
+  service_.error = fail(ErrorCode::kNotFound, "continuous mode has kept no window", "switch it on");
+  const Ran ran = run({"report"});
+  EXPECT_EQ(ran.code, kExitNotFound);
+  EXPECT_EQ(ran.err, "profctl: continuous mode has kept no window\nhint: switch it on\n");
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,353 @@
+// Reports, trees and differences against an independent merge of the same stacks: what Go's pprof
+// prints of the file.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value_to.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "formats/profile/pprof_writer.h"
+#include "tests/ctl/ran.h"
+#include "tests/ctl/views/pprof_traces.h"
+#include "tests/ctl/views/random_profile.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+namespace json = boost::json;
+using test::Trace;
+using test::TraceSums;
+using testing::HasSubstr;
+using testing::Not;
+using Arguments = std::vector<std::string>;
+
+class ReportTest : public testing::Test {
+ protected:
+  ReportTest() { random_.add(400); }
+
+  std::filesystem::path write(const PprofProfile& profile, const std::string& name = "a.pb.gz") {
+    return scratch_.write(name, encode_pprof_gzip(profile));
+  }
+  Ran run(Arguments arguments) {
+    return run_with_socket(scratch_.path() / "no-socket", std::move(arguments));
+  }
+  json::value json_of(Arguments arguments) {
+    arguments.emplace_back("--json");
+    const Ran ran = run(std::move(arguments));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return json::parse(ran.out.empty() ? "null" : ran.out);
+  }
+  static std::int64_t samples_of(const json::value& value) {
+    return value.at("samples").as_int64();
+  }
+  static std::string name_of(const json::value& row) {
+    return json::value_to<std::string>(row.at("name"));
+  }
+  static TraceSums sums_of(const json::value& rows) {
+    TraceSums sums;
+    for (const json::value& row : rows.as_array()) {
+      sums[name_of(row)] = {samples_of(row.at("self")), samples_of(row.at("total"))};
+    }
+    return sums;
+  }
+
+  test::ScratchDirectory scratch_;
+  test::RandomProfile random_{7};
+};
+
+TEST_F(ReportTest, EachFunctionHasTheSumsThatPprofHas) {
+  const auto file = write(random_.profile());
+  const json::value report = json_of({"report", file, "--names", "full"});
+  const TraceSums sums = sums_of(report.at("rows"));
+  EXPECT_EQ(sums, test::function_sums(test::traces_of(file)));
+  const test::Report top = test::go_report(file);
+  ASSERT_FALSE(top.rows.empty());
+  for (const auto& [name, row] : top.rows) {
+    const test::TraceSum expected{.self = static_cast<std::int64_t>(row.flat),
+                                  .total = static_cast<std::int64_t>(row.cumulative)};
+    EXPECT_EQ(sums.at(test::without_inline_mark(name)), expected) << name;
+  }
+  EXPECT_EQ(sums.size(), top.rows.size());
+  EXPECT_EQ(static_cast<std::uint64_t>(samples_of(report.at("all"))), top.total);
+}
+
+TEST_F(ReportTest, LabelsHaveTheSumsOfTheirTraces) {
+  const auto file = write(random_.profile());
+  const auto traces = test::traces_of(file);
+  for (const auto& [key, label] : std::map<std::string, std::string>{
+           {"unit", "unit"}, {"user", "user"}, {"process", "comm"}}) {
+    std::map<std::string, std::int64_t> sums;
+    const json::value report = json_of({"report", file, "--by", key});
+    for (const json::value& row : report.at("rows").as_array()) {
+      std::string name = name_of(row);
+      if (key == "process") name = name.substr(0, name.find(' '));  // "program1 101"
+      if (name == "(no unit)") name = "-";
+      EXPECT_EQ(samples_of(row.at("self")), samples_of(row.at("total")));
+      sums[name] += samples_of(row.at("total"));
+    }
+    EXPECT_EQ(sums, test::label_sums(traces, label)) << key;
+  }
+}
+
+TEST_F(ReportTest, TwoLevelsHaveTheSumsOfTheTracesOfEachGroup) {
+  const auto file = write(random_.profile());
+  std::map<std::string, std::vector<Trace>> by_unit;
+  for (const Trace& trace : test::traces_of(file))
+    by_unit[trace.labels.at("unit")].push_back(trace);
+  const json::value report = json_of({"report", file, "--by", "unit,function", "--names", "full"});
+  ASSERT_EQ(report.at("rows").as_array().size(), by_unit.size());
+  for (const json::value& row : report.at("rows").as_array()) {
+    const std::string unit = name_of(row) == "(no unit)" ? "-" : name_of(row);
+    EXPECT_EQ(sums_of(row.at("rows")), test::function_sums(by_unit[unit])) << unit;
+  }
+  // The other way round, the same numbers stand at other places.
+  std::int64_t of_functions = 0;
+  const json::value other = json_of({"report", file, "--by", "function,unit", "--names", "full"});
+  for (const json::value& row : other.at("rows").as_array()) {
+    std::int64_t sum = 0;
+    for (const json::value& inner : row.at("rows").as_array()) {
+      sum += samples_of(inner.at("total"));
+      of_functions += samples_of(inner.at("self"));
+    }
+    EXPECT_EQ(sum, samples_of(row.at("total")));
+  }
+  EXPECT_EQ(of_functions, samples_of(report.at("all")));
+}
+
+TEST_F(ReportTest, FocusIgnoreAndHideChooseAsPprofDoes) {
+  const auto file = write(random_.profile());
+  const std::string pprof = std::string("HOME=/nonexistent ") + GO_PPROF_BINARY +
+                            " -symbolize=none -sample_index=samples ";
+  for (const auto& [option, pattern] :
+       std::vector<std::pair<std::string, std::string>>{{"focus", "work_1$"},
+                                                        {"ignore", "work_1"},
+                                                        {"hide", "work_2"},
+                                                        {"hide", "kallsyms"},
+                                                        {"focus", "file3"},
+                                                        {"ignore", "lib4.so"}}) {
+    const auto traces = test::read_traces(
+        test::output_of(pprof + "-" + option + "='" + pattern + "' -traces " + file.string()));
+    const json::value report = json_of({"report", file, "--names", "full", "--" + option, pattern});
+    EXPECT_EQ(sums_of(report.at("rows")), test::function_sums(traces)) << option << " " << pattern;
+  }
+}
+
+// The tree of whole stacks, as the traces give it: by the path from the outermost function on.
+std::map<std::string, std::int64_t> paths_of(const std::vector<Trace>& traces) {
+  std::map<std::string, std::int64_t> paths;
+  for (const Trace& trace : traces) {
+    std::string path;
+    for (auto name = trace.stack.rbegin(); name != trace.stack.rend(); ++name) {
+      path += "/" + *name;
+      paths[path] += trace.samples;
+    }
+  }
+  return paths;
+}
+
+std::map<std::string, std::int64_t> paths_of(const json::value& tree) {
+  std::map<std::string, std::int64_t> paths;
+  std::vector<std::string> path;
+  for (const json::value& node : tree.at("nodes").as_array()) {
+    const auto depth = static_cast<std::size_t>(node.at("depth").to_number<std::int64_t>());
+    path.resize(depth);
+    path.push_back((depth == 0 ? "" : path[depth - 1]) + "/" +
+                   json::value_to<std::string>(node.at("name")));
+    paths[path.back()] = node.at("total").at("samples").as_int64();
+  }
+  return paths;
+}
+
+TEST_F(ReportTest, TheTreeHasThePathsOfAllTraces) {
+  const auto file = write(random_.profile());
+  const auto tree = json_of({"report", file, "--tree", "--all", "--names", "full"});
+  EXPECT_EQ(paths_of(tree), paths_of(test::traces_of(file)));
+}
+
+TEST_F(ReportTest, CallersAndCalleesAreThePathsAroundTheOutermostCall) {
+  const auto file = write(random_.profile());
+  const std::string function = "ns::work_3";
+  std::vector<Trace> callers;
+  std::vector<Trace> callees;
+  for (const Trace& trace : test::traces_of(file)) {
+    const auto at = std::find(trace.stack.rbegin(), trace.stack.rend(), function);
+    if (at == trace.stack.rend()) continue;
+    callees.push_back(trace);
+    callees.back().stack = {trace.stack.begin(), at.base()};
+    callers.push_back(trace);
+    callers.back().stack = {trace.stack.rbegin(), at + 1};
+  }
+  const json::value both = json_of(
+      {"report", file, "--callers", function, "--callees", function, "--all", "--names", "full"});
+  EXPECT_EQ(paths_of(both.at("callees")), paths_of(callees));
+  EXPECT_EQ(paths_of(both.at("callers")), paths_of(callers));
+}
+
+TEST_F(ReportTest, APrunedTreeHasTheLargestNodesAndSaysHowManyAreLeft) {
+  const auto file = write(random_.profile());
+  const auto all = paths_of(json_of({"report", file, "--tree", "--all"}));
+  const json::value pruned = json_of({"report", file, "--tree", "--limit", "30"});
+  const auto some = paths_of(pruned);
+  EXPECT_EQ(some.size(), 30U);
+  EXPECT_EQ(pruned.at("left_out").to_number<std::size_t>(), all.size() - 30);
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [path, samples] : some) {
+    EXPECT_EQ(samples, all.at(path));
+    smallest = std::min(smallest, samples);
+  }
+  for (const auto& [path, samples] : all) {
+    if (some.contains(path)) continue;
+    EXPECT_LE(samples, smallest) << path;
+  }
+}
+
+TEST_F(ReportTest, ADifferenceIsThatOfTheSharesOfBothSides) {
+  test::RandomProfile other(8);
+  other.add(300);
+  const auto base = write(random_.profile());
+  const auto now = write(other.profile(), "b.pb.gz");
+  const auto shares = [](const std::vector<Trace>& traces) {
+    std::map<std::string, double> of;
+    std::int64_t all = 0;
+    for (const Trace& trace : traces) all += trace.samples;
+    for (const auto& [name, sum] : test::function_sums(traces)) {
+      of[name] = 100.0 * static_cast<double>(sum.self) / static_cast<double>(all);
+    }
+    return of;
+  };
+  auto before = shares(test::traces_of(base));
+  auto after = shares(test::traces_of(now));
+  const json::value diff = json_of({"diff", base, now, "--names", "full"});
+  std::size_t rows = 0;
+  double last = 101;
+  for (const json::value& row : diff.at("rows").as_array()) {
+    ++rows;
+    const double change = row.at("change").to_number<double>();
+    EXPECT_NEAR(change, after[name_of(row)] - before[name_of(row)], 1e-6) << name_of(row);
+    EXPECT_LE(std::abs(change), last + 1e-9);
+    last = std::abs(change);
+  }
+  EXPECT_EQ(rows, std::max(before.size(), after.size()));
+}
+
+TEST_F(ReportTest, AThresholdDecidesTheExitCode) {
+  test::RandomProfile other(9);
+  other.add(50);
+  const std::string base = write(random_.profile());
+  const std::string now = write(other.profile(), "b.pb.gz");
+  EXPECT_EQ(run({"diff", base, now}).code, 0);
+  EXPECT_EQ(run({"diff", base, base, "--threshold", "0%"}).code, 0);
+  const Ran beyond = run({"diff", base, now, "--threshold", "0.01%"});
+  EXPECT_EQ(beyond.code, kExitFailed);
+  EXPECT_THAT(beyond.err, HasSubstr("changed by more than"));
+  EXPECT_EQ(run({"diff", base, now, "--threshold", "99%"}).code, 0);
+  EXPECT_EQ(run({"diff", base, now, "--threshold", "five"}).code, kExitUsage);
+}
+
+TEST_F(ReportTest, NewAndGoneRowsAreNamed) {
+  test::RandomProfile few(3, 5);
+  few.add(20);
+  test::RandomProfile more(3, 8);
+  more.add(20);
+  const std::string base = write(few.profile());
+  const std::string now = write(more.profile(), "b.pb.gz");
+  EXPECT_THAT(run({"diff", base, now}).out, HasSubstr("new"));
+  EXPECT_THAT(run({"diff", now, base}).out, HasSubstr("gone"));
+}
+
+TEST_F(ReportTest, AListStopsAtTwentyRowsAndSaysHowManyAreLeft) {
+  const std::string file = write(random_.profile());
+  const auto functions = test::function_sums(test::traces_of(file)).size();
+  const auto lines = [](const std::string& text) { return std::ranges::count(text, '\n'); };
+  const Ran ran = run({"report", file});
+  EXPECT_THAT(ran.out, HasSubstr("... " + std::to_string(functions - 20) + " more rows"));
+  EXPECT_EQ(lines(ran.out), 2 + 1 + 20 + 1);  // title, blank, heads, rows, what is left
+  const Ran all = run({"report", file, "--all"});
+  EXPECT_EQ(lines(all.out), 2 + 1 + static_cast<std::ptrdiff_t>(functions));
+  EXPECT_THAT(all.out, Not(HasSubstr("more row")));
+  EXPECT_EQ(lines(run({"report", file, "--limit", "3"}).out), 2 + 1 + 3 + 1);
+}
+
+TEST_F(ReportTest, OptionsThatExcludeEachOtherAreRefused) {
+  const std::string file = write(random_.profile());
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"report", file, "--last", "10m"},
+                              {"report", file, "--tree", "--callers", "x"},
+                              {"report", file, "--tree", "--by", "file"},
+                              {"report", file, "--by", "unit,unit"},
+                              {"report", file, "--by", "unit,user,function"},
+                              {"report", file, "--by", "module"},
+                              {"report", file, "--names", "long"},
+                              {"report", file, "--all", "--limit", "3"},
+                              {"report", file, "--focus", "("}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitUsage) << testing::PrintToString(arguments);
+    EXPECT_THAT(ran.err, HasSubstr("hint: "));
+  }
+}
+
+TEST_F(ReportTest, WhatMatchesNothingIsNotFound) {
+  const std::string file = write(random_.profile());
+  for (const Arguments& arguments : std::vector<Arguments>{{"report", file, "--focus", "nosuch"},
+                                                           {"report", file, "--callers", "nosuch"},
+                                                           {"report", file, "-n", "nosuch"},
+                                                           {"report", file, "-u", "nosuch"},
+                                                           {"report", file, "-p", "7"},
+                                                           {"report", "nosuch.pb.gz"}}) {
+    EXPECT_EQ(run(arguments).code, kExitNotFound) << testing::PrintToString(arguments);
+  }
+}
+
+TEST_F(ReportTest, TargetsChooseProcessesByTheirLabels) {
+  const std::string file = write(random_.profile());
+  const auto traces = test::traces_of(file);
+  const auto all = [&](const Arguments& target) {
+    Arguments arguments{"report", file};
+    arguments.insert(arguments.end(), target.begin(), target.end());
+    return samples_of(json_of(arguments).at("all"));
+  };
+  EXPECT_EQ(all({"-n", "program2"}), test::label_sums(traces, "comm").at("program2"));
+  EXPECT_EQ(all({"-u", "unit1"}), test::label_sums(traces, "unit").at("unit1.service"));
+  EXPECT_EQ(all({"--uid", "0"}), test::label_sums(traces, "user").at("root"));
+  EXPECT_EQ(all({"-p", "101,103"}), test::label_sums(traces, "comm").at("program1") +
+                                        test::label_sums(traces, "comm").at("program3"));
+}
+
+TEST_F(ReportTest, HostileNamesAreShownAsPrintableText) {
+  // The writer of profile.proto repairs names; a file of another program has them as they are.
+  const std::string folded =
+      "main;<script>alert(1)</script> 3\nmain;\x1b[31mred 2\nmain;\xe2\x80\xae"
+      "evil 2\n"
+      "main;\xff\xfe"
+      "bad 1\nmain;" +
+      std::string(1 << 20, 'a') + " 9\n";
+  const std::string file = scratch_.write("hostile.folded", folded);
+  for (const Arguments& arguments : std::vector<Arguments>{{"report", file},
+                                                           {"report", file, "--tree"},
+                                                           {"report", file, "--callees", "main"},
+                                                           {"diff", file, file},
+                                                           {"report", file, "--names", "full"}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(ran.out, Not(HasSubstr("\xe2\x80\xae")));
+    EXPECT_THAT(ran.out, Not(HasSubstr("\xff")));
+    EXPECT_LT(ran.out.size(), 64U << 10);
+  }
+  EXPECT_THAT(run({"report", file, "--names", "full"}).out, HasSubstr("<script>alert(1)</script>"));
+  EXPECT_EQ(samples_of(json_of({"report", file}).at("all")), 17);
+}
+
+}  // namespace
+}  // namespace profd
