@@ -137,8 +137,8 @@ int BPF_PROG(profd_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /* The entry of that process, if its slot is in `slots`. */
-static __always_inline struct profd_target *
-profd_find_target(const struct profd_target_key *key, __u32 slots, __u64 start_ns)
+static __always_inline struct profd_target *profd_find_target(const struct profd_target_key *key,
+							      __u32 slots, __u64 start_ns)
 {
 	if (!(slots >> key->slot & 1))
 		return NULL;

@@ -60,8 +60,8 @@ struct HiddenResult {
   StoredResult result{};  // what was known of it: that of thousands of files takes long to destroy
 };
 
-// Destroys these results, removes their files, and gives back the bytes of those that are removed. Returns the first error.
-// On the worker.
+// Destroys these results, removes their files, and gives back the bytes of those that are removed.
+// Returns the first error. On the worker.
 Result<void> remove_hidden(const std::string& results_dir, std::span<HiddenResult> files);
 
 // Adds a result's profiles and images to the writer, without committing it.

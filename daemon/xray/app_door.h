@@ -93,7 +93,8 @@ class AppDoor {
   Events events_;
   std::shared_ptr<Door> door_;  // null: there is none
   std::optional<door::CloserChild> closer_;
-  // To be destroyed by starter_: the lock of the memory map, which that needs, may be held for long.
+  // To be destroyed by starter_: the lock of the memory map, which that needs, may be held for
+  // long.
   std::vector<door::CloserChild> ended_closers_;
   std::vector<pid_t> stuck_;
   Counts counts_;
