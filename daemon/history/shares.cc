@@ -64,11 +64,13 @@ void SharesSum::add(const WindowView& view) {
   shares_.seconds += view.summary.seconds;
   for (const auto& [reason, count] : view.summary.ledger.lost) shares_.lost[reason] += count;
   for (const ProfileSummary& profile : view.summary.profiles) {
-    Sum& sum = sums_[{profile.pid, profile.start_time_ns, profile.comm}];
+    Sum& sum = sums_[{.pid = profile.pid,
+                      .start_time_ns = profile.start_time_ns,
+                      .comm = profile.comm,
+                      .unit = profile.unit,
+                      .container = profile.container}];
     sum.cpu_us +=
         static_cast<double>(profile.samples) * static_cast<double>(view.summary.period_us);
-    sum.summary.unit = profile.unit;
-    sum.summary.container = profile.container;
     add_figures(profile, sum.summary);
   }
 }
@@ -76,16 +78,15 @@ void SharesSum::add(const WindowView& view) {
 WindowShares SharesSum::take(std::size_t limit) && {
   constexpr double kUsOfPercent = 1e4;  // in a second
   for (auto& [key, sum] : sums_) {
-    const auto& [pid, start_time_ns, comm] = key;
     const double percent = shares_.seconds > 0 ? sum.cpu_us / kUsOfPercent / shares_.seconds : 0;
     shares_.cpu_percent += percent;
     shares_.samples += sum.summary.samples;
     shares_.processes.push_back({.cpu_percent = percent,
-                                 .pid = pid,
-                                 .start_time_ns = start_time_ns,
-                                 .comm = comm,
-                                 .unit = std::move(sum.summary.unit),
-                                 .container = std::move(sum.summary.container),
+                                 .pid = key.pid,
+                                 .start_time_ns = key.start_time_ns,
+                                 .comm = key.comm,
+                                 .unit = key.unit,
+                                 .container = key.container,
                                  .samples = sum.summary.samples,
                                  .user_samples = sum.summary.user_samples,
                                  .complete_samples = sum.summary.complete_samples,

@@ -4,11 +4,12 @@
 
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
-#include <tuple>
 
 #include "daemon/history/view.h"
 #include "formats/api/history_api.h"
@@ -26,8 +27,17 @@ class SharesSum {
   [[nodiscard]] WindowShares take(std::size_t limit) &&;
 
  private:
-  // A process has a sum for each name that it had.
-  using Key = std::tuple<std::uint32_t, std::uint64_t, std::string>;  // pid, start, name
+  // A process has a sum for each name that it had. Those without a pid stand for several processes,
+  // so they differ by their unit and container only.
+  struct Key {
+    std::uint32_t pid = 0;
+    std::uint64_t start_time_ns = 0;
+    std::string comm;
+    std::optional<std::string> unit;
+    std::optional<std::string> container;
+
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
   struct Sum {
     ProfileSummary summary;
     double cpu_us = 0;

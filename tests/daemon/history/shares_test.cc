@@ -4,6 +4,7 @@
 #include "daemon/history/shares.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,20 @@ TEST_F(SharesTest, ManyShortProcessesAreOneGroup) {
   const auto listed = run(history_->list(kRoot, {}));
   EXPECT_EQ(listed->windows.at(0).groups, last.groups);
   EXPECT_THAT(listed->windows.at(0).processes, SizeIs(5));
+}
+
+// In an hour, the processes with few samples have no pid.
+TEST_F(SharesTest, ProcessesWithoutAPidStayWithTheirUnits) {
+  windows_.add(minute(0), {in("/system.slice/a.service", hot(0, "sh", 10)),
+                           in("/system.slice/b.service", hot(0, "sh", 4)), hot(0, "sh", 3)});
+  open();
+  const WindowShares sum = sum_of_minutes(0, 1);
+  EXPECT_THAT(sum.processes, ElementsAre(Field(&ProcessShare::unit, "a.service"),
+                                         Field(&ProcessShare::unit, "b.service"),
+                                         Field(&ProcessShare::unit, std::nullopt)));
+  EXPECT_THAT(sum.groups,
+              ElementsAre(Field(&GroupShare::samples, 10U), Field(&GroupShare::samples, 4U),
+                          Field(&GroupShare::samples, 3U)));
 }
 
 TEST_F(SharesTest, ARangeIsAddedUp) {
