@@ -61,7 +61,8 @@ std::string names_of(std::span<const ProcessShare* const> processes) {
   return names.size() > kMaxNames ? text + ", ..." : text;
 }
 
-// One process of the group stands in the row as it is; several are added up.
+// One process stands in the row as it is; several are added up, as are those that one process had
+// by exec under other names. The list of processes may end before those of a small group.
 std::vector<std::string> row_of(const GroupShare& group,
                                 std::span<const ProcessShare* const> processes) {
   if (processes.size() == 1) return row_of(*processes.front());
@@ -72,8 +73,9 @@ std::vector<std::string> row_of(const GroupShare& group,
     complete_samples += process->complete_samples;
   }
   return {cpu_text(group.cpu_percent),
-          "x" + std::to_string(group.processes),
-          names_of(processes),
+          group.processes == 1 && !processes.empty() ? std::to_string(processes.front()->pid)
+                                                     : "x" + std::to_string(group.processes),
+          processes.empty() ? group.name : names_of(processes),
           group.is_unit ? group.name : "-",
           "-",
           std::to_string(group.samples),

@@ -83,13 +83,10 @@ class ShowReport final : public Subcommand {
       return invalid_argument("--tree excludes --callers and --callees", "leave out one of them");
     }
     if (!(is_tree_ || is_around_function()) || !list.given("--by")) return {};
-    for (const GroupKey key : view_.by) {
-      if (is_of_frames(key) && view_.by.size() == 1 && key == GroupKey::kFunction) continue;
-      if (!is_of_frames(key)) continue;
-      return invalid_argument("a tree has functions: --by takes labels of processes with it",
-                              "give --by process, unit, container, user, thread or runtime");
-    }
-    return {};
+    const bool is_by_function = view_.by == std::vector{GroupKey::kFunction};
+    if (is_by_function || std::ranges::none_of(view_.by, is_of_frames)) return {};
+    return invalid_argument("a tree has functions: --by takes labels of processes with it",
+                            "give --by process, unit, container, user, thread or runtime");
   }
 
   [[nodiscard]] static Error no_sample_matches() {

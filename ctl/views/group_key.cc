@@ -135,11 +135,8 @@ Result<std::vector<GroupKey>> parse_group_keys(const std::string& text) {
 }
 
 GroupTable group_labels(const Samples& samples, const std::vector<GroupKey>& keys) {
+  if (keys.empty()) return {.groups = {Group()}, .of = {}};
   GroupTable table;
-  if (keys.empty()) {
-    table.groups.emplace_back();
-    return table;
-  }
   GroupNumbers numbers(table);
   for (const SampleLabels& labels : samples.labels()) {
     std::vector<std::string> names;
@@ -151,11 +148,8 @@ GroupTable group_labels(const Samples& samples, const std::vector<GroupKey>& key
 }
 
 GroupTable group_frames(const Samples& samples, const std::vector<GroupKey>& keys, NameForm names) {
+  if (keys.empty()) return {.groups = {Group()}, .of = {}};
   GroupTable table;
-  if (keys.empty()) {
-    table.groups.emplace_back();
-    return table;
-  }
   GroupNumbers numbers(table);
   for (const SampledFrame& frame : samples.frames()) {
     const SampledFunction& function = samples.functions()[frame.function];

@@ -143,6 +143,16 @@ TEST_F(HistoryTest, PsRanksUnitsAndCommands) {
   EXPECT_EQ(run({"ps", "--processes", "--all"}).err.find("not shown"), std::string::npos);
 }
 
+TEST_F(HistoryTest, AProcessOfSeveralNamesHasItsPid) {
+  WindowShares busy = window();
+  busy.processes = {process("server", 10), process("sh", 1)};
+  for (ProcessShare& share : busy.processes) share.unit = "web.service";
+  busy.groups = {
+      {.cpu_percent = 11, .name = "web.service", .is_unit = true, .processes = 1, .samples = 228}};
+  service_.windows.windows = {busy};
+  EXPECT_THAT(run({"ps"}).out, HasSubstr("11.0 %  812  server, sh  web.service"));
+}
+
 TEST_F(HistoryTest, ATargetIsAskedForInTheLastWindowOrInARange) {
   EXPECT_EQ(run({"ps", "-u", "nginx", "-p", "7,8"}).code, 0);
   EXPECT_EQ(run({"ps", "--since", "2026-01-02 15:00", "--comm", "tar"}).code, 0);

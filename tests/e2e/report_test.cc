@@ -45,12 +45,7 @@ class ReportsTest : public RecordingTest {
     return parsed(daemon_.profctl(args));
   }
   static test::TraceSums sums_of(const json::value& report) {
-    test::TraceSums sums;
-    for (const json::value& row : report.at("rows").as_array()) {
-      sums[json::value_to<std::string>(row.at("name"))] = {
-          row.at("self").at("samples").as_int64(), row.at("total").at("samples").as_int64()};
-    }
-    return sums;
+    return test::row_sums(report.at("rows"));
   }
   static double share_of(const json::value& report, const std::string& name) {
     for (const json::value& row : report.at("rows").as_array()) {

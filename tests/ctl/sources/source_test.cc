@@ -53,12 +53,7 @@ class SourceTest : public test::ProfctlTest {
     return json::parse(ran.out.empty() ? "null" : ran.out);
   }
   static test::TraceSums sums_of(const json::value& report) {
-    test::TraceSums sums;
-    for (const json::value& row : report.at("rows").as_array()) {
-      sums[json::value_to<std::string>(row.at("name"))] = {
-          row.at("self").at("samples").as_int64(), row.at("total").at("samples").as_int64()};
-    }
-    return sums;
+    return test::row_sums(report.at("rows"));
   }
   // The daemon gives this profile as a result with names.
   void give_named_profile(const std::string& bytes) {
@@ -175,7 +170,7 @@ TEST_F(SourceTest, WhatIsNoRegularFileIsRefused) {
 
 // The child has no way to know the path, and no right to open anything.
 TEST_F(SourceTest, FilesOfOthersAreReadInASandboxWithTheSameResult) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  ASSERT_EQ(::geteuid(), 0U) << "needs root: it gives files away";
   const fs::path prof =
       scratch_.write("work.prof", test::read_file(fs::path(FORMATS_DATA) / "work_pie.prof"));
   test::RandomProfile random(5);

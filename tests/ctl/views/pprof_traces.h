@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/json/value.hpp>
+#include <boost/json/value_to.hpp>
 #include <gtest/gtest.h>
 
 #include "tests/formats/readers.h"
@@ -87,6 +89,17 @@ inline TraceSums function_sums(const std::vector<Trace>& traces) {
     for (const std::string& name : std::set(trace.stack.begin(), trace.stack.end())) {
       sums[name].total += trace.samples;
     }
+  }
+  return sums;
+}
+
+// Of the rows of 'report --json', in the same form.
+inline TraceSums row_sums(const boost::json::value& rows) {
+  TraceSums sums;
+  for (const boost::json::value& row : rows.as_array()) {
+    sums[boost::json::value_to<std::string>(row.at("name"))] = {
+        .self = row.at("self").at("samples").as_int64(),
+        .total = row.at("total").at("samples").as_int64()};
   }
   return sums;
 }

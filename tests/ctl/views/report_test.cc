@@ -54,13 +54,6 @@ class ReportTest : public testing::Test {
   static std::string name_of(const json::value& row) {
     return json::value_to<std::string>(row.at("name"));
   }
-  static TraceSums sums_of(const json::value& rows) {
-    TraceSums sums;
-    for (const json::value& row : rows.as_array()) {
-      sums[name_of(row)] = {samples_of(row.at("self")), samples_of(row.at("total"))};
-    }
-    return sums;
-  }
 
   test::ScratchDirectory scratch_;
   test::RandomProfile random_{7};
@@ -69,7 +62,7 @@ class ReportTest : public testing::Test {
 TEST_F(ReportTest, EachFunctionHasTheSumsThatPprofHas) {
   const auto file = write(random_.profile());
   const json::value report = json_of({"report", file, "--names", "full"});
-  const TraceSums sums = sums_of(report.at("rows"));
+  const TraceSums sums = test::row_sums(report.at("rows"));
   EXPECT_EQ(sums, test::function_sums(test::traces_of(file)));
   const test::Report top = test::go_report(file);
   ASSERT_FALSE(top.rows.empty());
@@ -109,7 +102,7 @@ TEST_F(ReportTest, TwoLevelsHaveTheSumsOfTheTracesOfEachGroup) {
   ASSERT_EQ(report.at("rows").as_array().size(), by_unit.size());
   for (const json::value& row : report.at("rows").as_array()) {
     const std::string unit = name_of(row) == "(no unit)" ? "-" : name_of(row);
-    EXPECT_EQ(sums_of(row.at("rows")), test::function_sums(by_unit[unit])) << unit;
+    EXPECT_EQ(test::row_sums(row.at("rows")), test::function_sums(by_unit[unit])) << unit;
   }
   // The other way round, the same numbers stand at other places.
   std::int64_t of_functions = 0;
@@ -139,7 +132,8 @@ TEST_F(ReportTest, FocusIgnoreAndHideChooseAsPprofDoes) {
     const auto traces = test::read_traces(
         test::output_of(pprof + "-" + option + "='" + pattern + "' -traces " + file.string()));
     const json::value report = json_of({"report", file, "--names", "full", "--" + option, pattern});
-    EXPECT_EQ(sums_of(report.at("rows")), test::function_sums(traces)) << option << " " << pattern;
+    EXPECT_EQ(test::row_sums(report.at("rows")), test::function_sums(traces))
+        << option << " " << pattern;
   }
 }
 
