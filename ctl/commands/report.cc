@@ -89,7 +89,11 @@ class ShowReport final : public Subcommand {
                             "give --by process, unit, container, user, thread or runtime");
   }
 
-  [[nodiscard]] static Error no_sample_matches() {
+  [[nodiscard]] Error nothing_to_show() const {
+    if (view_.patterns.empty()) {
+      return fail(ErrorCode::kNotFound, "no sample of these has a stack",
+                  "--by process, unit, container or user shows whose they are");
+    }
     return fail(ErrorCode::kNotFound, "no sample matches --focus, --ignore and --hide",
                 "without them 'profctl report' shows all");
   }
@@ -97,7 +101,7 @@ class ShowReport final : public Subcommand {
   Result<std::string> text_of(const Selection& selection, const Screen& screen) {
     if (is_tree_ || is_around_function()) return trees_text(selection, screen);
     const Report report = make_report(selection, view_.by, view_.names);
-    if (report.rows.empty()) return no_sample_matches();
+    if (report.rows.empty()) return nothing_to_show();
     return scope_text(report.scope) + "\n\n" + report_text(report, view_.limits(), screen);
   }
 
@@ -115,7 +119,7 @@ class ShowReport final : public Subcommand {
   Result<std::string> json_of(const Selection& selection) {
     if (!is_tree_ && !is_around_function()) {
       const Report report = make_report(selection, view_.by, view_.names);
-      if (report.rows.empty()) return no_sample_matches();
+      if (report.rows.empty()) return nothing_to_show();
       return to_json(report, view_.json_rows());
     }
     const std::size_t nodes =
@@ -156,7 +160,7 @@ class ShowReport final : public Subcommand {
       return added.error();
     }
     for (auto& [title, tree] : trees) {
-      if (tree.nodes.empty()) return no_sample_matches();
+      if (tree.nodes.empty()) return nothing_to_show();
       prune(tree, nodes, min_share);
     }
     return trees;

@@ -49,17 +49,19 @@ class GroupAdder {
   GroupAdder(const Selection& selection, const GroupTable& frames)
       : selection_(selection), of_(frames.of), groups_(frames.groups.size()) {}
 
+  // A row without frames is in no group of frames.
+
   void add(const Samples::Row& row) {
     if (!selection_.read(row, stack_)) return;
     shown_.add(row.value);
     ++row_;
-    if (of_.empty()) {
+    if (!of_.empty()) {
+      for (const std::uint32_t frame : stack_) add_to(of_[frame], row.value);
+      if (!stack_.empty()) groups_[of_[stack_.front()]].sum.self.add(row.value);
+    } else if (!groups_.empty()) {
       add_to(0, row.value);
       groups_[0].sum.self.add(row.value);
-      return;
     }
-    for (const std::uint32_t frame : stack_) add_to(of_[frame], row.value);
-    if (!stack_.empty()) groups_[of_[stack_.front()]].sum.self.add(row.value);
   }
 
   // Appends the sums since the last call.
@@ -95,7 +97,7 @@ class GroupAdder {
   }
 
   const Selection& selection_;
-  std::span<const std::uint32_t> of_;
+  std::span<const std::uint32_t> of_;  // empty: one group for all, or no frame
   std::vector<OneGroup> groups_;
   std::vector<std::uint32_t> touched_;
   std::vector<std::uint32_t> stack_;

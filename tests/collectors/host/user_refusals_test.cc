@@ -51,9 +51,13 @@ TEST_F(UserRefusalsTest, ASubordinateUidIsItsUser) {
   EXPECT_THAT(refusals_->users(), ElementsAre(User{.uid = 1000, .refused = {{"a", 3}}}));
 }
 
+TEST_F(UserRefusalsTest, ASubordinateUidOfRootsIsItsOwn) {
+  refusals_->add(200'000, "a");
+  EXPECT_THAT(refusals_->users(), ElementsAre(User{.uid = 200'000, .refused = {{"a", 1}}}));
+}
+
 TEST_F(UserRefusalsTest, RootAndUnknownUsersAreNotCounted) {
   refusals_->add(0, "a");
-  refusals_->add(200'000, "a");
   refusals_->add(UserRefusals::kUnknownUser, "a");
   EXPECT_THAT(refusals_->users(), IsEmpty());
 }

@@ -318,6 +318,24 @@ TEST_F(ReportTest, TargetsChooseProcessesByTheirLabels) {
                                         test::label_sums(traces, "comm").at("program3"));
 }
 
+TEST_F(ReportTest, SamplesWithoutFramesAreInNoFunction) {
+  const std::string file = scratch_.write("bare.folded", " 5\n");
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"report", file},
+                              {"report", file, "--by", "function,process"},
+                              {"report", file, "--tree"}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound) << testing::PrintToString(arguments);
+    EXPECT_THAT(ran.err, HasSubstr("no sample of these has a stack"));
+  }
+  for (const char* keys : {"process", "process,function"}) {
+    const json::value rows = json_of({"report", file, "--by", keys}).at("rows");
+    ASSERT_EQ(rows.as_array().size(), 1U) << keys;
+    EXPECT_EQ(samples_of(rows.at(0).at("total")), 5) << keys;
+  }
+  EXPECT_EQ(run({"diff", file, file}).code, 0);
+}
+
 TEST_F(ReportTest, HostileNamesAreShownAsPrintableText) {
   // The writer of profile.proto repairs names; a file of another program has them as they are.
   const std::string folded =
