@@ -68,10 +68,10 @@ class MappingFloodTest : public SamplingTest {
 // bpf/credit.h has what a tick earns, and what each CPU gives at first.
 TEST_F(MappingFloodTest, OfAUserTakesNoMoreThanItsTicksEarn) {
   for (int i = 0; i < 3; ++i) start_flood(kFloodUser);
-  const SessionSlot slot = start(target_of_floods());
-  // How many mappings a tick finds depends on the CPU time of the floods.
+  // A slow machine changes less between two ticks than a tick earns, if they are near each other.
+  const SessionSlot slot = start(target_of_floods(), 99);
   collect_until([&] {
-    return sink_.of_process(flood_pid()).size() >= 1000 &&
+    return sink_.of_process(flood_pid()).size() >= 100 &&
            sampler_->ledger().mapping_records_limited > 1000;
   });
   const SlotLedger slot_ledger = stop_balanced(slot);
