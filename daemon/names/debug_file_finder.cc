@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <string_view>
 
 #include <boost/container_hash/hash.hpp>
 #include <fmt/core.h>
@@ -47,6 +49,17 @@ const std::string& path_of(const HitProcess& process, const DebugFileQuery& quer
   return process.own_path ? *process.own_path : query.path;
 }
 
+void add_text(SeededHash& hash, std::string_view text) {
+  hash.add(text.size());
+  while (!text.empty()) {
+    const std::string_view piece = text.substr(0, sizeof(std::uint64_t));
+    std::uint64_t word = 0;
+    std::memcpy(&word, piece.data(), piece.size());
+    hash.add(word);
+    text.remove_prefix(piece.size());
+  }
+}
+
 DebugFileRefusal refusal_of(const Error& error) {
   return is_temporary(error) ? DebugFileRefusal::kOverBudget : DebugFileRefusal::kMalformed;
 }
@@ -66,9 +79,9 @@ DebugFileFinder::Found DebugFileFinder::find(const Wanted& wanted, nanoseconds& 
             .is_private = found.is_private};
   }
   if (undecided() != undecided_before) return {};  // the next search asks again
-  if (missing_.size() >= kMaxMissing) missing_.clear();
+  if (missing_->size() >= kMaxMissing) missing_.clear();
   const Clock::time_point now = Clock::now();
-  for (const DueProcess& process : due) missing_.insert_or_assign(process.search, now);
+  for (const DueProcess& process : due) missing_->insert_or_assign(process.search, now);
   return {};
 }
 
@@ -102,16 +115,24 @@ std::vector<DebugFileFinder::DueProcess> DebugFileFinder::due_processes(const Wa
       return one.process.payer == process->payer;
     };
     if (std::ranges::any_of(due, is_payers)) continue;
-    std::pmr::string path;
-    if (!query.debug_link.empty()) path = path_of(*process, query);
-    Search search{std::pmr::string(wanted.identity), query.audience, root_of(process->tgid),
-                  std::move(path)};
-    const auto known = missing_.find(search);
-    if (known != missing_.end() && Clock::now() - known->second < kMissingTime) continue;
+    const std::uint64_t search = search_of(wanted, *process);
+    const auto known = missing_->find(search);
+    if (known != missing_->end() && Clock::now() - known->second < kMissingTime) continue;
     if (std::ranges::find(due, search, &DueProcess::search) != due.end()) continue;
-    due.push_back({*process, std::move(search)});
+    due.push_back({*process, search});
   }
   return due;
+}
+
+std::uint64_t DebugFileFinder::search_of(const Wanted& wanted, const HitProcess& process) {
+  const DebugFileQuery& query = wanted.query;
+  const auto& [device, inode, directory] = root_of(process.tgid);
+  SeededHash hash(seed_);
+  hash.add(std::array{static_cast<std::uint64_t>(query.audience), device, inode});
+  add_text(hash, wanted.identity);
+  add_text(hash, directory);
+  if (!query.debug_link.empty()) add_text(hash, path_of(process, query));
+  return hash.value();
 }
 
 // Without a descriptor where there is none.
@@ -212,6 +233,10 @@ bool DebugFileFinder::have_changed() {
   if (std::exchange(changes_, now) == now) return false;
   missing_.clear();
   return true;
+}
+
+void DebugFileFinder::trim(Clock::time_point now) {
+  missing_.erase_if([now](const auto& entry) { return now - entry.second >= kMissingTime; });
 }
 
 }  // namespace profd

@@ -9,12 +9,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <random>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +21,8 @@
 #include "collectors/files/file_closer.h"
 #include "collectors/parser/parser.h"
 #include "daemon/names/naming_stats.h"
+#include "formats/base/pool_map.h"
+#include "formats/base/seeded_hash.h"
 
 namespace profd {
 
@@ -74,6 +74,9 @@ class DebugFileFinder {
   // Whether debug files were added or removed since the last call.
   bool have_changed();
 
+  // Forgets searches that are due again.
+  void trim(std::chrono::steady_clock::time_point now);
+
   [[nodiscard]] const DebugFileStats& stats() const { return stats_; }
 
  private:
@@ -81,16 +84,17 @@ class DebugFileFinder {
   // The file's identity; device, inode, change time and size of its debug file.
   using Pair = std::pair<std::string, std::array<std::uint64_t, 4>>;
 
-  // The file's identity, who sees its names, the root of a process (an empty one where no process
-  // is known or it has ended), and the path there where .gnu_debuglink is relative to it.
-  using Search = std::tuple<std::pmr::string, NameAudience, RootId, std::pmr::string>;
   struct DueProcess {
     HitProcess process;
-    Search search;
+    std::uint64_t search;
   };
 
   // Those of the processes whose root was not searched for a while, as many as find() searches.
   [[nodiscard]] std::vector<DueProcess> due_processes(const Wanted& wanted);
+  // A number that no process can predict: of the file's identity, who sees its names, the root of
+  // the process (an empty one where none is known or it has ended), and the path there where
+  // .gnu_debuglink is relative to it.
+  std::uint64_t search_of(const Wanted& wanted, const HitProcess& process);
   const RootId& root_of(std::uint32_t tgid);
   DebugFileAt search(const Wanted& wanted, std::span<const DueProcess> processes,
                      std::chrono::nanoseconds& time_left);
@@ -109,10 +113,8 @@ class DebugFileFinder {
   FileCloser closer_;
   BoundedRunner runner_;
   std::map<Pair, Verdict> verdicts_;
-  // Apart from other memory: the searches stay for minutes, and each would keep a page of what was
-  // between them.
-  std::pmr::unsynchronized_pool_resource memory_;
-  std::pmr::map<Search, std::chrono::steady_clock::time_point> missing_{&memory_};  // nothing found
+  const std::uint64_t seed_ = random_seed();
+  PoolMap<std::uint64_t, std::chrono::steady_clock::time_point> missing_;  // found nothing
   // By tgid, for a moment: many files are asked for one after the other.
   std::map<std::uint32_t, RootId> roots_;
   std::chrono::steady_clock::time_point roots_since_{};

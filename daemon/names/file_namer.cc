@@ -158,20 +158,20 @@ std::string FileNamer::key_of_names(const std::string& identity, NameAudience au
 }
 
 const ElfSummary* FileNamer::find_summary(const FileKey& key) const {
-  const auto known = summaries_.find(key);
-  return known != summaries_.end() && known->second.elf ? &*known->second.elf : nullptr;
+  const auto known = summaries_->find(key);
+  return known != summaries_->end() && known->second.elf ? &*known->second.elf : nullptr;
 }
 
 // Null: the file can't be read. The summary is kept, since the file may be closed later.
 const ElfSummary* FileNamer::find_or_read(const MappedFile& file, SymbolBudgets& budgets) {
   const auto begin = std::chrono::steady_clock::now();
-  if (const auto known = summaries_.find(file.key); known != summaries_.end()) {
+  if (const auto known = summaries_->find(file.key); known != summaries_->end()) {
     known->second.used_at = begin;
     if (known->second.elf) return &*known->second.elf;
   }
   if (!file.fd.valid()) return nullptr;
   SymbolBudget& budget = budgets.of(file.owner);
-  const auto [entry, is_new] = summaries_.try_emplace(file.key);
+  const auto [entry, is_new] = summaries_->try_emplace(file.key);
   Summary& summary = entry->second;
   summary.used_at = begin;
   if (!is_new) {
@@ -305,10 +305,10 @@ void FileNamer::add_pending(const HitFile& hit, std::vector<Pending>& pending) {
 void FileNamer::trim(NameCache::Clock::time_point now) {
   cache_.trim(now);
   if (debug_files_.have_changed()) cache_.mark_stale();
-  std::erase_if(summaries_, [now](const auto& entry) {
-    return now - entry.second.used_at > NameCache::kUnused;
-  });
-  if (summaries_.size() > kMaxSummaries) summaries_.clear();
+  debug_files_.trim(now);
+  summaries_.erase_if(
+      [now](const auto& entry) { return now - entry.second.used_at > NameCache::kUnused; });
+  if (summaries_->size() > kMaxSummaries) summaries_.clear();
   if (with_private_names_.size() > kMaxWithPrivateNames) with_private_names_.clear();
 }
 

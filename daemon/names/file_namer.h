@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <set>
 #include <span>
@@ -28,6 +27,7 @@
 #include "daemon/names/line_namer.h"
 #include "daemon/names/name_cache.h"
 #include "daemon/names/symbol_budgets.h"
+#include "formats/base/pool_map.h"
 #include "formats/base/unique_fd.h"
 #include "formats/elf/elf_file.h"
 #include "formats/symbols/code_names.h"
@@ -160,10 +160,7 @@ class FileNamer {
   Parser& parser_;
   LineNamer& lines_;
   NameCache& cache_;
-  // Apart from other memory: what is known of the files of a flood stays for minutes, and each file
-  // would keep a page of what was between them.
-  std::pmr::unsynchronized_pool_resource memory_;
-  std::pmr::map<FileKey, Summary> summaries_{&memory_};
+  PoolMap<FileKey, Summary> summaries_;
   UniqueFd vdso_;
   DebugFileFinder debug_files_;
   UidOwners owners_;

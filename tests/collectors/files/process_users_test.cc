@@ -46,6 +46,18 @@ TEST(ProcessUsersTest, ProcessesThatHaveEndedMakeRoomFirst) {
   EXPECT_EQ(users.uid_of(process_of(2)), kFlooder);
 }
 
+TEST(ProcessUsersTest, ProcessesThatHaveEndedStayForAMinute) {
+  ProcessUsers users([](const ProcessKey& process) { return process.tgid >= kFirst; });
+  const auto now = ProcessUsers::Clock::now();
+  users.add(process_of(1), kUser, kUser, now);
+  for (std::uint32_t i = 0; i < 1000; ++i) users.add(process_of(kFirst + i), kUser, kUser, now);
+  users.add(process_of(2), kUser, kUser, now + ProcessUsers::kEndedStay / 2);
+  EXPECT_EQ(users.size(), 1002U);
+  users.add(process_of(3), kUser, kUser, now + 2 * ProcessUsers::kEndedStay);
+  EXPECT_EQ(users.size(), 3U);
+  EXPECT_EQ(users.uid_of(process_of(1)), kUser);
+}
+
 TEST(ProcessUsersTest, AFloodOfLivingProcessesTakesThoseOfItsUser) {
   ProcessUsers users([](const ProcessKey&) { return false; });
   users.add(process_of(1), kUser, kUser);
