@@ -197,9 +197,11 @@ CheckPoint check_history(const StatusInfo::Continuous& history) {
             remedies(history.failed, kWindowRemedies)};
   }
   if (!history.enabled) {
-    return {"history", CheckState::kFix, "continuous mode is off: profd keeps no history",
-            "switch it on: [continuous] enabled = true in /etc/profd/conf.d/history.toml, then: " +
-                std::string(service_commands().reload)};
+    return {
+        "history", CheckState::kFix, "continuous mode is off: profd keeps no history",
+        "switch it on: continuous.enabled = true in /etc/profd/conf.d/history.toml (with 'profd "
+        "--config FILE': in a file of conf.d beside FILE), then: " +
+            std::string(service_commands().reload)};
   }
   std::string kept = std::to_string(history.windows) + " windows kept, " +
                      bytes_text(history.disk_bytes) + " on disk";

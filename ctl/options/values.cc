@@ -13,7 +13,7 @@
 #include "ctl/options/command_line.h"
 #include "ctl/options/shown_argument.h"
 #include "formats/base/errors.h"
-#include "formats/base/quantity_text.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
@@ -96,13 +96,10 @@ Result<std::uint64_t> parse_limit(const std::string& text) {
 }
 
 Result<std::uint64_t> parse_duration_ms(const std::string& text) {
-  const bool is_plain = text.find_first_not_of("0123456789.") == std::string::npos;
-  const auto duration = parse_duration(is_plain ? text + "s" : text);
-  if (duration && duration->count() >= 1 && *duration <= kMaxDuration) {
-    return static_cast<std::uint64_t>(duration->count());
-  }
+  const auto duration = parse_time_span(text);
+  if (duration && *duration <= kMaxDuration) return static_cast<std::uint64_t>(duration->count());
   return invalid_argument("invalid " + given("--duration", text) + " (1ms to 366d)",
-                          "give a number with a unit, for example 500ms, 10s, 5m or 1h");
+                          "give a number with a unit, for example 500ms, 10s, 5m or 1h30m");
 }
 
 Result<std::string> parse_cgroup(const std::string& text) {

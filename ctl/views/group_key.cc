@@ -108,6 +108,7 @@ class GroupNumbers {
 std::string_view name_of(GroupKey key) { return kKeyNames.at(static_cast<std::size_t>(key)); }
 
 bool is_of_frames(GroupKey key) { return key >= GroupKey::kFile; }
+bool has_object(GroupKey key) { return key >= GroupKey::kLine; }
 
 std::string_view base_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
@@ -158,7 +159,7 @@ GroupTable group_frames(const Samples& samples, const std::vector<GroupKey>& key
     for (const GroupKey key : keys) values.push_back(frame_name(samples, frame, key, names));
     numbers.add(values, [&](Group& group) {
       group.kind = function.kind;
-      if (keys.back() != GroupKey::kFile) group.object = samples.text(function.object);
+      if (has_object(keys.back())) group.object = samples.text(function.object);
     });
   }
   return table;

@@ -30,14 +30,17 @@ inline constexpr std::size_t kGroupKeys = 9;
 
 [[nodiscard]] std::string_view name_of(GroupKey key);  // "process"
 [[nodiscard]] bool is_of_frames(GroupKey key);
+[[nodiscard]] bool has_object(GroupKey key);  // a function or a line
 
 // "unit" or "unit,function": one or two different keys. kInvalidArgument for another text.
 [[nodiscard]] Result<std::vector<GroupKey>> parse_group_keys(const std::string& text);
 
+inline constexpr std::string_view kSeveral = "(several)";
+
 // A value of one key, or of two together.
 struct Group {
   std::string name;    // of the last key; any bytes
-  std::string object;  // of a function or line: the file with the code
+  std::string object;  // of a function or line: the file with the code, or kSeveral
   FrameKind kind = FrameKind::kNative;
   std::uint32_t parent = 0;  // of the table with one key less
 };

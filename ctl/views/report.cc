@@ -13,10 +13,15 @@ namespace {
 
 double percent_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
+// In place of the text of a file with code.
+constexpr std::uint32_t kNoObject = UINT32_MAX;
+constexpr std::uint32_t kSeveralObjects = UINT32_MAX - 1;
+
 // The sums of one group of labels and one group of frames.
 struct GroupSum {
   std::uint32_t labels = 0;
   std::uint32_t frames = 0;
+  std::uint32_t object = kNoObject;  // of the frames
   SampleValue self{};
   SampleValue total{};
 };
@@ -50,13 +55,15 @@ class GroupAdder {
       : selection_(selection), of_(frames.of), groups_(frames.groups.size()) {}
 
   // A row without frames is in no group of frames.
-
   void add(const Samples::Row& row) {
     if (!selection_.read(row, stack_)) return;
     shown_.add(row.value);
     ++row_;
     if (!of_.empty()) {
-      for (const std::uint32_t frame : stack_) add_to(of_[frame], row.value);
+      for (const std::uint32_t frame : stack_) {
+        add_to(of_[frame], row.value);
+        add_object(groups_[of_[frame]].sum, frame);
+      }
       if (!stack_.empty()) groups_[of_[stack_.front()]].sum.self.add(row.value);
     } else if (!groups_.empty()) {
       add_to(0, row.value);
@@ -96,6 +103,13 @@ class GroupAdder {
     group.sum.total.add(value);
   }
 
+  void add_object(GroupSum& sum, std::uint32_t frame) const {
+    const Samples& samples = selection_.samples();
+    const std::uint32_t object = samples.functions()[samples.frames()[frame].function].object;
+    if (sum.object == kNoObject) sum.object = object;
+    if (sum.object != object) sum.object = kSeveralObjects;
+  }
+
   const Selection& selection_;
   std::span<const std::uint32_t> of_;  // empty: one group for all, or no frame
   std::vector<OneGroup> groups_;
@@ -132,8 +146,11 @@ std::vector<GroupSum> sums_of(const Selection& selection, const Level& level, Sa
   return sums;
 }
 
-ReportRow row_of(const Level& level, const GroupSum& sum) {
-  return {.group = level.group_of(sum), .self = sum.self, .total = sum.total};
+ReportRow row_of(const Samples& samples, const Level& level, const GroupSum& sum) {
+  ReportRow row{.group = level.group_of(sum), .self = sum.self, .total = sum.total, .rows = {}};
+  if (!has_object(level.keys.back()) || sum.object == kNoObject) return row;
+  row.group.object = sum.object == kSeveralObjects ? kSeveral : samples.text(sum.object);
+  return row;
 }
 
 void sort_rows(std::vector<ReportRow>& rows) {
@@ -181,13 +198,13 @@ Report make_report(const Selection& selection, const std::vector<GroupKey>& by, 
   std::map<Place, std::size_t> places;
   for (const GroupSum& sum : sums_of(selection, first, report.scope.shown)) {
     places.emplace(Place(sum.labels, sum.frames), report.rows.size());
-    report.rows.push_back(row_of(first, sum));
+    report.rows.push_back(row_of(samples, first, sum));
   }
   if (by.size() > 1) {
     const Level both = level_of(samples, by, names);
     for (const GroupSum& sum : sums_of(selection, both, report.scope.shown)) {
       const std::size_t place = places.at(parent_of(first, both, sum));
-      report.rows[place].rows.push_back(row_of(both, sum));
+      report.rows[place].rows.push_back(row_of(samples, both, sum));
     }
     for (ReportRow& row : report.rows) sort_rows(row.rows);
   }

@@ -28,11 +28,11 @@ Error no_window() {
 Error no_process(const WindowTarget& target) {
   if (target.is_everything()) {
     return fail(ErrorCode::kNotFound, "no process was sampled in this range",
-                "'profctl history' lists the windows and their busiest processes");
+                "'profctl history' lists the windows and whose samples they have");
   }
-  return fail(
-      ErrorCode::kNotFound, "no process matched",
-      "'profctl history' lists the busiest processes, 'profctl ps' the units and containers");
+  return fail(ErrorCode::kNotFound, "no process matched",
+              "'profctl ps --all' lists the services and commands that were sampled, without "
+              "root's rights only your own");
 }
 
 // In microseconds. None: there are no samples with a CPU time.

@@ -109,8 +109,9 @@ class WindowJob {
 Error no_windows(const StatusInfo::Continuous& status) {
   if (!status.enabled) {
     return fail(ErrorCode::kNotFound, "continuous mode is off, and there are no windows",
-                "[continuous] enabled = true in a file below /etc/profd/conf.d, or in the file of "
-                "profd --config, switches it on after 'systemctl reload profd' or kill -HUP");
+                "continuous.enabled = true in /etc/profd/conf.d/history.toml (with 'profd --config "
+                "FILE': in a file of conf.d beside FILE) switches it on after 'systemctl reload "
+                "profd' or kill -HUP");
   }
   if (!status.failed.empty()) {
     return fail(

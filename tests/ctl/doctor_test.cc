@@ -237,7 +237,7 @@ TEST(Doctor, SaysThatContinuousModeIsOff) {
   const CheckPoint point = check_history({});
   EXPECT_EQ(point.state, CheckState::kFix);
   EXPECT_THAT(point.message, HasSubstr("off"));
-  EXPECT_THAT(point.hint, HasSubstr("[continuous] enabled = true"));
+  EXPECT_THAT(point.hint, HasSubstr("continuous.enabled = true"));
 }
 
 TEST(Doctor, SaysWhyWindowsFail) {

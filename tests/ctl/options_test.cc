@@ -352,18 +352,18 @@ TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
 
 TEST(OptionValues, DurationsHaveAUnitOrAreSeconds) {
   const std::pair<const char*, std::uint64_t> table[] = {
-      {"1", 1000},     {"10", 10'000},          {"10s", 10'000},    {"500ms", 500},
-      {"5m", 300'000}, {"1h", 3'600'000},       {"0.5", 500},       {"1.5h", 5'400'000},
-      {"1ms", 1},      {"366h", 1'317'600'000}, {"1d", 86'400'000},
+      {"1", 1000},       {"10", 10'000},          {"10s", 10'000},    {"500ms", 500},
+      {"5m", 300'000},   {"1h", 3'600'000},       {"0.5", 500},       {"1.5h", 5'400'000},
+      {"1ms", 1},        {"366h", 1'317'600'000}, {"1d", 86'400'000}, {"1sec", 1000},
+      {"1m30s", 90'000}, {"1h 30m", 5'400'000},
   };
   for (const auto& [text, ms] : table) {
     const auto duration = parse_duration_ms(text);
     ASSERT_TRUE(duration) << text;
     EXPECT_EQ(*duration, ms) << text;
   }
-  for (const char* text :
-       {"", "s", "ms", "0", "0s", "0.1ms", "-1", "-1s", "1y", "1 s", "1sec", "1s ", "1.2.3", ".",
-        "1e3", "inf", "nan", "9000h0", "99999999999999999999h"}) {
+  for (const char* text : {"", "s", "ms", "0", "0s", "0.1ms", "-1", "-1s", "1y", "1s ", "1m-3s",
+                           "1.2.3", ".", "1e3", "inf", "nan", "9000h0", "99999999999999999999h"}) {
     EXPECT_FALSE(parse_duration_ms(text)) << text;
   }
 }

@@ -318,6 +318,36 @@ TEST_F(ReportTest, TargetsChooseProcessesByTheirLabels) {
                                         test::label_sums(traces, "comm").at("program3"));
 }
 
+// main() of two programs.
+TEST_F(ReportTest, AFunctionHasTheObjectsOfTheSamplesThatAreShown) {
+  PprofProfile profile({{"samples", "count"}, {"cpu", "nanoseconds"}});
+  const std::uint32_t name = profile.add_text("main");
+  const std::uint32_t function = profile.add_function({.name = name, .system_name = name});
+  for (const std::string program : {"left", "right"}) {
+    const std::uint32_t mapping = profile.add_mapping(
+        {.start = 0x1000, .limit = 0x2000, .file = profile.add_text("/usr/bin/" + program)});
+    const PprofLine line{.function = function};
+    const std::uint32_t location =
+        profile.add_location({.address = 0x1000, .mapping = mapping}, {&line, 1});
+    const std::uint32_t labels =
+        profile.add_labels({{.key = profile.add_text("comm"), .text = profile.add_text(program)}});
+    const std::vector<std::int64_t> values{1, 1000};
+    profile.add_sample({.labels = labels, .stack = profile.add_stack({&location, 1})}, values);
+  }
+  const std::string file = write(profile);
+  const auto object_of = [](const json::value& row) {
+    return json::value_to<std::string>(row.at("object"));
+  };
+  EXPECT_EQ(object_of(json_of({"report", file}).at("rows").at(0)), "(several)");
+  EXPECT_EQ(object_of(json_of({"report", file, "-n", "left"}).at("rows").at(0)), "/usr/bin/left");
+  EXPECT_EQ(object_of(json_of({"report", file, "-n", "right"}).at("rows").at(0)), "/usr/bin/right");
+  const json::value two = json_of({"report", file, "--by", "process,function"});
+  ASSERT_EQ(two.at("rows").as_array().size(), 2U);
+  for (const json::value& process : two.at("rows").as_array()) {
+    EXPECT_EQ(object_of(process.at("rows").at(0)), "/usr/bin/" + name_of(process));
+  }
+}
+
 TEST_F(ReportTest, SamplesWithoutFramesAreInNoFunction) {
   const std::string file = scratch_.write("bare.folded", " 5\n");
   for (const Arguments& arguments :
