@@ -49,6 +49,7 @@ _profctl() {
     ;;
   --by)
     list='process unit container'
+    [ "$subcommand" = flame ] && list+=' user thread runtime unit,process'
     [[ $subcommand == report || $subcommand == diff ]] && list+=' user thread runtime file line function unit,function'
     ;;
   --names) list='short full' ;;

@@ -37,6 +37,9 @@ function __profctl_values
             end
         case --by
             printf '%s\n' process unit container
+            if test (__profctl_subcommand) = flame
+                printf '%s\n' user thread runtime unit,process
+            end
             if contains (__profctl_subcommand) report diff
                 printf '%s\n' user thread runtime file line function unit,function
             end

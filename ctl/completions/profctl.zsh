@@ -22,6 +22,7 @@ _profctl() {
     [[ $subcommand == convert ]] && list=(prof folded trace) ;;
   --by)
     list=(process unit container)
+    [[ $subcommand == flame ]] && list+=(user thread runtime unit,process)
     [[ $subcommand == (report|diff) ]] && list+=(user thread runtime file line function unit,function) ;;
   --names) list=(short full) ;;
   --per) list=(share cpu) ;;
