@@ -45,7 +45,7 @@ _profctl() {
     ;;
   --format)
     list='pprof folded speedscope dir'
-    [ "$subcommand" = convert ] && list='prof folded trace'
+    [ "$subcommand" = convert ] && list='pprof prof folded speedscope html svg json trace'
     ;;
   --by)
     list='process unit container'
@@ -73,7 +73,7 @@ _profctl() {
       list=$(_profctl_options ${subcommand:+"$subcommand"})
     elif [ -z "$subcommand" ]; then
       list=$(_profctl_subcommands)
-    elif [[ $subcommand == convert || $subcommand == report || $subcommand == diff ]]; then
+    elif [[ $subcommand == convert || $subcommand == report || $subcommand == flame || $subcommand == diff ]]; then
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
     elif [ "$subcommand" = debuginfo ]; then
