@@ -8,11 +8,13 @@ Screenshots stay in OUTPUT, and what the browser's own clock says for the first 
 
 import collections
 import json
+import os
 import pathlib
 import random
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.parse
 
@@ -266,14 +268,17 @@ def main() -> None:
     OUTPUT.mkdir(parents=True, exist_ok=True)
     stacks = make_stacks(600, 60)
     file = write_html(stacks, "flame")
-    browser = open_browser()
-    try:
-        check_page(browser, file, stacks)
-        check_callers(browser, file, stacks)
-        times = [measure(browser, nodes, f"nodes_{nodes}") for nodes in (10_000, 100_000)]
-        check_console(browser)
-    finally:
-        browser.quit()
+    # Chromium leaves directories in the one for temporary files.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+        os.environ["TMPDIR"] = temporary
+        browser = open_browser()
+        try:
+            check_page(browser, file, stacks)
+            check_callers(browser, file, stacks)
+            times = [measure(browser, nodes, f"nodes_{nodes}") for nodes in (10_000, 100_000)]
+            check_console(browser)
+        finally:
+            browser.quit()
     (OUTPUT / "times.json").write_text(json.dumps(times, indent=1) + "\n")
     print(json.dumps(times))
 
