@@ -1,312 +1,96 @@
-// Turns XRay traces that the caller has into a profile, folded stacks or a timeline. It needs no
-// daemon.
+// Turns profiles into files of another form, and XRay traces into profiles.
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <optional>
+#include <string>
+#include <vector>
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <ostream>
-#include <set>
-#include <utility>
-
-#include <boost/json/object.hpp>
-
-#include "ctl/commands/instrumented_code.h"
+#include "ctl/commands/convert_samples.h"
+#include "ctl/commands/convert_traces.h"
+#include "ctl/commands/sample_form.h"
 #include "ctl/commands/subcommand.h"
-#include "ctl/output/file.h"
-#include "ctl/output/text.h"
 #include "formats/base/errors.h"
-#include "formats/base/json_text.h"
-#include "formats/base/seeded_hash.h"
-#include "formats/base/unique_fd.h"
-#include "formats/profile/gperftools_writer.h"
-#include "formats/xray/log.h"
-#include "formats/xray/trace.h"
 
 namespace profd {
 namespace {
 
-enum class Format { kProfile, kFolded, kTrace };
-
-struct ConvertOptions {
-  std::vector<std::string> logs;
-  std::vector<std::string> binaries;  // the main program first
-  std::string build_id;               // hexadecimal, of the main program; empty: any
-  std::string output;                 // a file; "-": standard output
-  Format format = Format::kProfile;
-  bool calls = false;  // counts of calls instead of times
-  bool force = false;
-};
-
-// How many calls the traces have, and what was missing or malformed in them.
-struct ConvertReport {
-  xray::Report counts;
-  xray::Clock clock;
-  std::uint64_t stacks = 0;
-  std::uint64_t unknown_functions = 0;  // functions that no binary has
-  std::string output;
-};
-
-Result<Format> parse_format(const std::string& name) {
-  if (name == "prof") return Format::kProfile;
-  if (name == "folded") return Format::kFolded;
-  if (name == "trace") return Format::kTrace;
-  return invalid_argument("invalid --format '" + name + "' (prof, folded or trace)",
-                          "'profctl convert --help' says what each is for");
-}
-
-Result<xray::ByteSource> open_log(const std::string& path) {
-  // Shared, since a function that owns it must be copyable.
-  const auto fd = std::make_shared<UniqueFd>(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd->valid()) {
-    Error error = fail_errno("could not open " + path);
-    if (error.code == ErrorCode::kNotFound) {
-      error.hint =
-          "a program writes xray-log.NAME.XXXXXX to its working directory when its log is flushed";
-    }
-    return error;
-  }
-  struct stat info {};
-  if (::fstat(fd->get(), &info) != 0) return fail_errno("could not check " + path);
-  if (!S_ISREG(info.st_mode)) {
-    return invalid_argument(path + " is not a regular file",
-                            "convert reads a trace out of order: store it in a file first");
-  }
-  return xray::ByteSource{static_cast<std::uint64_t>(info.st_size),
-                          [fd](std::uint64_t offset, std::span<char> to) -> std::size_t {
-                            const ssize_t got = ::pread(fd->get(), to.data(), to.size(),
-                                                        static_cast<off_t>(offset));
-                            return got < 0 ? 0 : static_cast<std::size_t>(got);
-                          }};
-}
-
-Result<xray::Log> open_logs(const std::vector<std::string>& paths, bool force) {
-  xray::Log log;
-  for (const std::string& path : paths) {
-    auto source = open_log(path);
-    if (!source) return source.error();
-    if (auto added = log.add(std::move(*source)); !added) return about(path, added.error());
-  }
-  if (!force && !log.is_of_one_process()) {
-    return invalid_argument("these traces are of different processes",
-                            "convert the traces of each process separately, or use --force");
-  }
-  log.sort();
-  if (log.buffers() == 0) {
-    return fail(ErrorCode::kMalformed, paths.front() + " has no records",
-                "check that the process was patched and its log flushed");
-  }
-  return log;
-}
-
-Error mismatch_error(const xray::Mismatch& mismatch, const std::string& binary) {
-  return fail(
-      ErrorCode::kMalformed,
-      binary + " did not write this trace: " + std::to_string(mismatch.beyond + mismatch.unlike) +
-          " functions do not fit, for example number " + std::to_string(mismatch.example),
-      "give the binary that ran with --binary, or use --force");
-}
-
-// Writes an image that names the functions of no binary, beside the profile.
-Result<void> write_unknown_image(const std::vector<std::uint32_t>& ids, const std::string& output,
-                                 Profile& profile) {
-  if (ids.empty() || output == "-") return {};
-  const std::string path = output + ".xray.so";
-  auto file = OutputFile::open(path, ExistingFile::kReplaced);
-  if (!file) return file.error();
-  xray::UnknownImage image = xray::make_unknown_image(ids);
-  file->write(image.bytes);
-  if (auto written = file->commit(); !written) return written;
-  image.mapping.path = std::filesystem::absolute(path).string();
-  profile.mappings.push_back(std::move(image.mapping));
-  return {};
-}
-
-class Conversion {
- public:
-  Conversion(const ConvertOptions& options, xray::Log log, InstrumentedCode code)
-      : options_(options), log_(std::move(log)), code_(std::move(code)), seed_(random_seed()) {}
-
-  Result<ConvertReport> run() {
-    xray::Measured measured = read(nullptr);
-    const auto mismatch = xray::find_mismatch(measured.tree, code_.code());
-    if (mismatch && !options_.force) return mismatch_error(mismatch, options_.binaries.front());
-    report_.counts = log_.report();
-    report_.counts.add(measured.report);
-    report_.clock = log_.clock();
-    report_.output = options_.output;
-    count_stacks(measured.tree);
-    auto file = OutputFile::open(options_.output, ExistingFile::kReplaced);
-    if (!file) return file.error();
-    if (auto written = write(measured.tree, *file); !written) return written.error();
-    if (auto committed = file->commit(); !committed) return committed.error();
-    return std::move(report_);
-  }
-
- private:
-  [[nodiscard]] xray::Measured read(xray::Listener* listener) {
-    xray::StacksOptions options;
-    options.seed = seed_;
-    options.listener = listener;
-    xray::Stacks stacks(options);
-    log_.read(stacks);
-    return stacks.finish();
-  }
-
-  void count_stacks(const xray::CallTree& tree) {
-    std::set<std::uint32_t> unknown;
-    for (const xray::CallTree::Node& node : tree.nodes()) {
-      if (node.parent == xray::CallTree::kNone) continue;
-      if (node.calls != 0 || node.self_ticks != 0) ++report_.stacks;
-      if (code_.code().find(node.function()) == nullptr) unknown.insert(node.function());
-    }
-    report_.unknown_functions = unknown.size();
-  }
-
-  Result<void> write(xray::CallTree& tree, OutputFile& file) {
-    const double ns_per_tick = log_.clock().ns_per_tick();
-    const auto name_of = [this](std::uint32_t id) { return code_.name_of(id); };
-    switch (options_.format) {
-      case Format::kProfile:
-        return write_profile(tree, file);
-      case Format::kFolded:
-        file.write(xray::make_folded(
-            tree, ns_per_tick,
-            options_.calls ? xray::FoldedValue::kCalls : xray::FoldedValue::kNanoseconds, name_of));
-        break;
-      case Format::kTrace: {
-        xray::TraceWriter trace({log_.first_ticks(), ns_per_tick}, name_of,
-                                [&file](std::string_view text) { file.write(text); });
-        (void)read(&trace);
-        trace.finish();
-        break;
-      }
-    }
-    return {};
-  }
-
-  // Frees the tree before the profile is encoded: both are large for a million stacks.
-  Result<void> write_profile(xray::CallTree& tree, OutputFile& file) {
-    auto made = xray::make_profiles(tree, log_.clock().ns_per_tick(), code_.code(),
-                                    {.exclusive = !options_.calls, .calls = options_.calls});
-    tree.clear();
-    report_.counts.count(xray::Issue::kCutStack, made.cut_stacks);
-    Profile& profile = options_.calls ? made.calls : made.exclusive;
-    profile.mappings = code_.mappings();
-    if (auto named = write_unknown_image(made.unknown, options_.output, profile); !named) {
-      return named;
-    }
-    file.write(encode_gperftools(profile));
-    return {};
-  }
-
-  const ConvertOptions& options_;
-  xray::Log log_;
-  InstrumentedCode code_;
-  std::uint64_t seed_;
-  ConvertReport report_;
-};
-
-std::string megahertz_text(double hz) { return std::to_string(std::llround(hz / 1e6)) + " MHz"; }
-
-// One sentence, then a line for each kind of issue.
-void print_conversion(const ConvertReport& report, const Console& console) {
-  const xray::Report& counts = report.counts;
-  console.err << "profctl: " << counted(counts.entries, "call") << " by "
-              << counted(counts.threads, "thread") << " in " << counted(report.stacks, "stack")
-              << "\n";
-  for (std::size_t i = 0; i < xray::kIssues; ++i) {
-    const auto issue = static_cast<xray::Issue>(i);
-    if (counts[issue] == 0) continue;
-    console.err << "profctl: " << counts[issue] << " " << xray::issue_text(issue, counts[issue])
-                << "\n";
-  }
-  if (report.clock.header_is_wrong()) {
-    console.err << "profctl: the header of the trace gives a clock of "
-                << megahertz_text(static_cast<double>(report.clock.header_hz()))
-                << "; compared with the wall clock it is "
-                << megahertz_text(report.clock.frequency_hz()) << ", which is used\n";
-  }
-  if (report.unknown_functions != 0) {
-    console.err << "profctl: " << counted(report.unknown_functions, "function")
-                << " not found in the binaries, named xray:ID\n";
-  }
-}
-
-// One line of JSON.
-std::string to_json(const ConvertReport& report) {
-  const xray::Report& counts = report.counts;
-  boost::json::object issues;
-  for (std::size_t i = 0; i < xray::kIssues; ++i) {
-    const auto issue = static_cast<xray::Issue>(i);
-    if (counts[issue] != 0) issues[xray::issue_name(issue)] = counts[issue];
-  }
-  return json_text(boost::json::object{
-      {"output", report.output},
-      {"calls", counts.entries},
-      {"records", counts.records},
-      {"buffers", counts.buffers},
-      {"threads", counts.threads},
-      {"stacks", report.stacks},
-      {"custom_events", counts.custom_events},
-      {"typed_events", counts.typed_events},
-      {"clock_hz", std::llround(report.clock.frequency_hz())},
-      {"header_clock_hz", report.clock.header_hz()},
-      {"unknown_functions", report.unknown_functions},
-      {"issues", std::move(issues)},
-  });
-}
-
 class Convert final : public Subcommand {
  public:
-  Convert() : Subcommand("convert", "Turn traces that LLVM XRay wrote to files into a profile") {}
-
-  void add_options(OptionList& list) override {
-    list.operand("LOG", "xray-log.* files of one process", Reader::path(options_.logs));
-    list.option("-b,--binary", "FILE",
-                "The program that wrote the traces; then its instrumented shared objects",
-                Reader::path(options_.binaries));
-    list.option("--build-id", "HEX", "Refuse a program with another build id", options_.build_id);
-    list.option("-o,--output", "FILE", "File to write to (required); - is standard output",
-                Reader::path(options_.output));
-    list.option("--format", "FORMAT",
-                "prof for pprof, folded for flame graphs, trace for Perfetto [prof]",
-                {options_.format, parse_format});
-    list.flag("--calls", "Count calls instead of measuring exclusive times", options_.calls);
-    list.flag("--force", "Accept a program that can't have written the traces", options_.force);
-    list.rule([this] { return check(); });
+  Convert()
+      : Subcommand("convert", "Turn profiles, or traces of LLVM XRay, into files of another form") {
   }
 
-  Result<int> run(Client& /*client*/, const Console& console) override {
-    auto code = InstrumentedCode::open(options_.binaries, options_.build_id);
-    if (!code) return code.error();
-    auto log = open_logs(options_.logs, options_.force);
-    if (!log) return log.error();
-    const auto report = Conversion(options_, std::move(*log), std::move(*code)).run();
-    if (!report) return report.error();
-    if (!console.json) {
-      print_conversion(*report, console);
-    } else {
-      (options_.output == "-" ? console.err : console.out) << to_json(*report) << "\n";
+  void add_options(OptionList& list) override {
+    list.operand("IN", "Profiles, directories or other sources; or xray-log.* files of one process",
+                 Reader::path(traces_.logs));
+    list.option("-o,--output", "FILE",
+                "File to write to (required), whose extension is the form; - is standard output",
+                Reader::path(traces_.output));
+    list.option("--format", "FORMAT",
+                "pprof, prof, folded, speedscope, html, svg or json, instead of the one that the "
+                "extension says; of traces prof, folded, or trace for Perfetto [prof]",
+                {named_form_, parse_sample_form});
+    list.heading("XRay traces");
+    list.option("-b,--binary", "FILE",
+                "The program that wrote the traces; then its instrumented shared objects",
+                Reader::path(traces_.binaries));
+    list.option("--build-id", "HEX", "Refuse a program with another build id", traces_.build_id);
+    list.flag("--calls", "Count calls instead of measuring exclusive times", traces_.calls);
+    list.flag("--force", "Accept a program that can't have written the traces", traces_.force);
+    list.heading("Options");
+    list.rule([this, &list] { return check(list); });
+  }
+
+  Result<int> run(Client& client, const Console& console) override {
+    if (is_of_traces_ || is_xray_trace(traces_.logs.front())) return run_traces(console);
+    if (!form_) return unknown_form();
+    if (*form_ == SampleForm::kTrace) {
+      return invalid_argument("only traces of LLVM XRay have times for a timeline",
+                              "give .pb.gz, .folded, .speedscope.json, .html, .svg or .json");
     }
-    return kExitOk;
+    return convert_samples({.sources = traces_.logs, .output = traces_.output, .form = *form_},
+                           client, console);
   }
 
  private:
-  [[nodiscard]] Result<void> check() const {
-    if (options_.output.empty()) {
+  Result<void> check(const OptionList& list) {
+    if (traces_.output.empty()) {
       return invalid_argument("no output is given", "name a file with --output");
     }
-    if (!options_.calls || options_.format != Format::kTrace) return {};
-    return invalid_argument("a timeline has no counts of calls",
-                            "use --calls with --format prof or folded");
+    form_ = list.given("--format") ? named_form_ : form_of_extension(traces_.output);
+    is_of_traces_ =
+        traces_.calls || traces_.force || !traces_.binaries.empty() || !traces_.build_id.empty();
+    return {};
   }
 
-  ConvertOptions options_;
+  Result<int> run_traces(const Console& console) {
+    traces_.form = form_.value_or(SampleForm::kProf);
+    if (traces_.form == SampleForm::kJson) traces_.form = SampleForm::kTrace;
+    const bool is_known = traces_.form == SampleForm::kProf ||
+                          traces_.form == SampleForm::kFolded || traces_.form == SampleForm::kTrace;
+    if (!is_known) {
+      return invalid_argument("traces of XRay become prof, folded or trace, and not " +
+                                  std::string(name_of(traces_.form)),
+                              "two steps do it: convert to x.folded, then that file");
+    }
+    if (traces_.calls && traces_.form == SampleForm::kTrace) {
+      return invalid_argument("a timeline has no counts of calls",
+                              "use --calls with --format prof or folded");
+    }
+    return convert_traces(traces_, console);
+  }
+
+  [[nodiscard]] Error unknown_form() const {
+    return invalid_argument(
+        (traces_.output == "-"
+             ? "standard output needs a format"
+             : "the extension of '" + printable(traces_.output) + "' names no form"),
+        "give .pb.gz, .prof, .folded, .speedscope.json, .html, .svg or .json, or --format");
+  }
+
+  TraceConversion traces_;  // of samples, `logs` are the sources
+  SampleForm named_form_ = SampleForm::kProf;
+  std::optional<SampleForm> form_;  // by name or extension; none: there is no such extension
+  bool is_of_traces_ = false;
 };
 
 }  // namespace

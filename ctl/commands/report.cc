@@ -3,15 +3,14 @@
 #include "ctl/views/report.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ctl/commands/shown_source.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/commands/view_options.h"
-#include "ctl/sources/source.h"
 #include "ctl/views/call_tree.h"
 #include "ctl/views/view_json.h"
 #include "formats/base/errors.h"
@@ -19,27 +18,15 @@
 namespace profd {
 namespace {
 
-constexpr std::chrono::minutes kUsualRange{10};
 // Of a tree as JSON: more than a viewer can show at once.
 constexpr std::size_t kJsonNodes = 10'000;
-
-std::uint64_t ms_before_now(std::chrono::milliseconds span) {
-  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  return static_cast<std::uint64_t>((now.time_since_epoch() - span).count());
-}
 
 class ShowReport final : public Subcommand {
  public:
   ShowReport() : Subcommand("report", "Show which functions used the CPU, now or in the past") {}
 
   void add_options(OptionList& list) override {
-    list.optional_operand(
-        "SOURCE",
-        "A directory of record, a .pb.gz, .prof or .folded file, the id of a session, or a time: "
-        "14:00..14:10 [the last 10 minutes of the history]",
-        Reader::path(request_.name));
-    add_processes(list, request_.target);
-    add_range(list, request_.range);
+    add_shown_source(list, request_);
     add_view_options(list, view_);
     list.flag("--tree", "Show the calls as a tree, the largest first", is_tree_);
     list.option("--callers", "FUNCTION", "Show what calls this function: a name or a REGEX",
@@ -49,15 +36,8 @@ class ShowReport final : public Subcommand {
   }
 
   Result<int> run(Client& client, const Console& console) override {
-    const auto source = open_source(client, request_);
+    const auto source = open_shown_source(client, request_, console);
     if (!source) return source.error();
-    for (const std::string& note : source->notes) {
-      console.err << "profctl: " << printable(note) << "\n";
-    }
-    if (source->samples.rows().empty()) {
-      return fail(ErrorCode::kNotFound, source->title + " has no samples",
-                  "nothing used the CPU then, or too little for a sample");
-    }
     const Selection selection(source->samples, view_.patterns);
     const auto text = console.json ? json_of(selection) : text_of(selection, console.screen);
     if (!text) return text.error();
@@ -73,35 +53,17 @@ class ShowReport final : public Subcommand {
   [[nodiscard]] bool is_around_function() const { return !callers_.empty() || !callees_.empty(); }
 
   Result<void> check(const OptionList& list) {
-    const bool has_range = list.given("--since") || list.given("--until") || list.given("--last");
-    if (!request_.name.empty() && has_range) {
-      return invalid_argument("a source and a time of the history exclude each other",
-                              "leave out " + request_.name + " or the time");
-    }
-    if (!has_range) request_.range.since_ms = ms_before_now(kUsualRange);
     if (is_tree_ && is_around_function()) {
       return invalid_argument("--tree excludes --callers and --callees", "leave out one of them");
     }
     if (!(is_tree_ || is_around_function()) || !list.given("--by")) return {};
-    const bool is_by_function = view_.by == std::vector{GroupKey::kFunction};
-    if (is_by_function || std::ranges::none_of(view_.by, is_of_frames)) return {};
-    return invalid_argument("a tree has functions: --by takes labels of processes with it",
-                            "give --by process, unit, container, user, thread or runtime");
-  }
-
-  [[nodiscard]] Error nothing_to_show() const {
-    if (view_.patterns.empty()) {
-      return fail(ErrorCode::kNotFound, "no sample of these has a stack",
-                  "--by process, unit, container or user shows whose they are");
-    }
-    return fail(ErrorCode::kNotFound, "no sample matches --focus, --ignore and --hide",
-                "without them 'profctl report' shows all");
+    return check_tree_keys(view_.by);
   }
 
   Result<std::string> text_of(const Selection& selection, const Screen& screen) {
     if (is_tree_ || is_around_function()) return trees_text(selection, screen);
     const Report report = make_report(selection, view_.by, view_.names);
-    if (report.rows.empty()) return nothing_to_show();
+    if (report.rows.empty()) return nothing_to_show(view_.patterns);
     return scope_text(report.scope) + "\n\n" + report_text(report, view_.limits(), screen);
   }
 
@@ -119,7 +81,7 @@ class ShowReport final : public Subcommand {
   Result<std::string> json_of(const Selection& selection) {
     if (!is_tree_ && !is_around_function()) {
       const Report report = make_report(selection, view_.by, view_.names);
-      if (report.rows.empty()) return nothing_to_show();
+      if (report.rows.empty()) return nothing_to_show(view_.patterns);
       return to_json(report, view_.json_rows());
     }
     const std::size_t nodes =
@@ -160,7 +122,7 @@ class ShowReport final : public Subcommand {
       return added.error();
     }
     for (auto& [title, tree] : trees) {
-      if (tree.nodes.empty()) return nothing_to_show();
+      if (tree.nodes.empty()) return nothing_to_show(view_.patterns);
       prune(tree, nodes, min_share);
     }
     return trees;

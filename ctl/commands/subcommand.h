@@ -73,6 +73,7 @@ std::unique_ptr<Subcommand> make_diff();
 std::unique_ptr<Subcommand> make_doctor();
 std::unique_ptr<Subcommand> make_dump();
 std::unique_ptr<Subcommand> make_export();
+std::unique_ptr<Subcommand> make_flame();
 std::unique_ptr<Subcommand> make_history();
 std::unique_ptr<Subcommand> make_list();
 std::unique_ptr<Subcommand> make_ps();

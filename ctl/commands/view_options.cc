@@ -35,11 +35,7 @@ ViewLimits ViewOptions::limits() const {
 
 std::size_t ViewOptions::json_rows() const { return limit == 0 ? kUnlimited : limit; }
 
-void add_view_options(OptionList& list, ViewOptions& options) {
-  list.option("--by", "KEYS",
-              "process, unit, container, user, thread, runtime, file, line or function [function]; "
-              "two for two levels: unit,function",
-              {options.by, parse_group_keys});
+void add_stack_options(OptionList& list, ViewOptions& options) {
   list.option("--names", "FORM",
               "short: without parameters, template arguments and packages; full [short]",
               {options.names, parse_name_form});
@@ -49,6 +45,14 @@ void add_view_options(OptionList& list, ViewOptions& options) {
               {options.patterns.ignore, checked_pattern});
   list.option("--hide", "REGEX", "Leave such frames out of stacks",
               {options.patterns.hide, checked_pattern});
+}
+
+void add_view_options(OptionList& list, ViewOptions& options) {
+  list.option("--by", "KEYS",
+              "process, unit, container, user, thread, runtime, file, line or function [function]; "
+              "two for two levels: unit,function",
+              {options.by, parse_group_keys});
+  add_stack_options(list, options);
   list.option("--limit", "N", "Show N rows [20]", {options.limit, parse_limit});
   list.flag("--all", "Show all rows", options.all_rows);
   list.flag("--no-pager", "Print long text without a pager ($PAGER)", options.use_pager, false);
@@ -56,6 +60,21 @@ void add_view_options(OptionList& list, ViewOptions& options) {
     if (!options.all_rows || options.limit == 0) return {};
     return invalid_argument("--all and --limit exclude each other", "leave out one of them");
   });
+}
+
+Result<void> check_tree_keys(const std::vector<GroupKey>& by) {
+  if (by == std::vector{GroupKey::kFunction} || std::ranges::none_of(by, is_of_frames)) return {};
+  return invalid_argument("a tree has functions: --by takes labels of processes with it",
+                          "give --by process, unit, container, user, thread or runtime");
+}
+
+Error nothing_to_show(const SelectionPatterns& patterns) {
+  if (patterns.empty()) {
+    return fail(ErrorCode::kNotFound, "no sample of these has a stack",
+                "'profctl report --by process' (or unit, container, user) shows whose they are");
+  }
+  return fail(ErrorCode::kNotFound, "no sample matches --focus, --ignore and --hide",
+              "without them 'profctl report' shows all");
 }
 
 void print_view(const std::string& text, const ViewOptions& options, const Console& console) {

@@ -30,8 +30,18 @@ struct ViewOptions {
   [[nodiscard]] std::size_t json_rows() const;
 };
 
-// --by, --names, --focus, --ignore, --hide, --limit, --all, --no-pager
+// --names, --focus, --ignore, --hide
+void add_stack_options(OptionList& list, ViewOptions& options);
+
+// --by, those, --limit, --all, --no-pager
 void add_view_options(OptionList& list, ViewOptions& options);
+
+// kInvalidArgument: `by` has another key than labels of processes, which stand above the functions
+// of a tree. kFunction alone, the default, is no label and no error.
+[[nodiscard]] Result<void> check_tree_keys(const std::vector<GroupKey>& by);
+
+// The error of a view without any row.
+[[nodiscard]] Error nothing_to_show(const SelectionPatterns& patterns);
 
 // Prints text: in a pager where it is longer than the terminal.
 void print_view(const std::string& text, const ViewOptions& options, const Console& console);

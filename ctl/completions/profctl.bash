@@ -45,10 +45,11 @@ _profctl() {
     ;;
   --format)
     list='pprof folded speedscope dir'
-    [ "$subcommand" = convert ] && list='prof folded trace'
+    [ "$subcommand" = convert ] && list='pprof prof folded speedscope html svg json trace'
     ;;
   --by)
     list='process unit container'
+    [ "$subcommand" = flame ] && list+=' user thread runtime unit,process'
     [[ $subcommand == report || $subcommand == diff ]] && list+=' user thread runtime file line function unit,function'
     ;;
   --names) list='short full' ;;
@@ -72,7 +73,7 @@ _profctl() {
       list=$(_profctl_options ${subcommand:+"$subcommand"})
     elif [ -z "$subcommand" ]; then
       list=$(_profctl_subcommands)
-    elif [[ $subcommand == convert || $subcommand == report || $subcommand == diff ]]; then
+    elif [[ $subcommand == convert || $subcommand == report || $subcommand == flame || $subcommand == diff ]]; then
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
     elif [ "$subcommand" = debuginfo ]; then

@@ -31,12 +31,15 @@ function __profctl_values
             printf '%s\n' cpu cpu-clock task-clock cycles page-faults context-switches xray
         case --format
             if test (__profctl_subcommand) = convert
-                printf '%s\n' prof folded trace
+                printf '%s\n' pprof prof folded speedscope html svg json trace
             else
                 printf '%s\n' pprof folded speedscope dir
             end
         case --by
             printf '%s\n' process unit container
+            if test (__profctl_subcommand) = flame
+                printf '%s\n' user thread runtime unit,process
+            end
             if contains (__profctl_subcommand) report diff
                 printf '%s\n' user thread runtime file line function unit,function
             end
@@ -49,7 +52,7 @@ function __profctl_values
         case '*'
             if not __profctl_subcommand >/dev/null; or test -z (__profctl_subcommand)
                 __profctl_subcommands
-            else if contains (__profctl_subcommand) convert report diff
+            else if contains (__profctl_subcommand) convert report flame diff
                 __fish_complete_path (commandline -ct)
             else if test (__profctl_subcommand) = debuginfo
                 printf '%s\n' list fetch

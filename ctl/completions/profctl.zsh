@@ -19,9 +19,10 @@ _profctl() {
   -o | --output | --socket | -b | --binary | -i | --input | --cache) _files; return ;;
   --format)
     list=(pprof folded speedscope dir)
-    [[ $subcommand == convert ]] && list=(prof folded trace) ;;
+    [[ $subcommand == convert ]] && list=(pprof prof folded speedscope html svg json trace) ;;
   --by)
     list=(process unit container)
+    [[ $subcommand == flame ]] && list+=(user thread runtime unit,process)
     [[ $subcommand == (report|diff) ]] && list+=(user thread runtime file line function unit,function) ;;
   --names) list=(short full) ;;
   --per) list=(share cpu) ;;
@@ -37,7 +38,7 @@ _profctl() {
       list=(${(f)"$(_profctl_options $subcommand)"})
     elif [[ -z $subcommand ]]; then
       list=(${(f)"$(_profctl_subcommands)"})
-    elif [[ $subcommand == (convert|report|diff) ]]; then
+    elif [[ $subcommand == (convert|report|flame|diff) ]]; then
       _files
       return
     elif [[ $subcommand == debuginfo ]]; then

@@ -28,23 +28,6 @@ struct WireSamples {
   std::vector<WireRow> rows;
 };
 
-// Of a row, by the numbers of its locations.
-std::vector<std::uint32_t> locations_of(const Samples::Row& row) {
-  std::vector<std::uint32_t> stack;
-  std::uint64_t number = 0;
-  unsigned shift = 0;
-  for (std::uint32_t i = 0; i < row.stack_bytes; ++i) {
-    const auto byte = static_cast<unsigned char>(row.stack[i]);
-    number |= std::uint64_t{byte & 0x7fU} << shift;
-    shift += 7;
-    if (byte >= 0x80) continue;
-    stack.push_back(static_cast<std::uint32_t>(number - 1));
-    number = 0;
-    shift = 0;
-  }
-  return stack;
-}
-
 bool are_valid(const WireSamples& wire) {
   const auto is_text = [&](std::uint32_t text) { return text < wire.texts.size(); };
   const auto is_function = [&](const SampledFunction& one) {
@@ -123,8 +106,10 @@ std::string encode_samples(const Samples& samples) {
       frames.push_back(samples.frames()[frame]);
     }
   }
+  std::vector<std::uint32_t> stack;
   for (const Samples::Row& row : samples.rows()) {
-    wire.rows.push_back({.stack = locations_of(row),
+    samples.read_locations(row, stack);
+    wire.rows.push_back({.stack = stack,
                          .labels = row.labels,
                          .samples = row.value.samples,
                          .cpu_ns = row.value.cpu_ns});

@@ -1,6 +1,7 @@
 #include "ctl/views/call_tree.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -15,8 +16,8 @@ constexpr std::uint32_t kNoNode = 0xffffffff;
 // A node in the order in which it came.
 struct GrownNode {
   std::uint32_t parent = kNoNode;
-  std::uint32_t step = 0;  // the group of frames, or of labels
-  bool is_label = false;
+  std::uint32_t step = 0;      // the group of frames, or of labels
+  std::size_t label_keys = 0;  // of the table of labels; 0: a frame
   SampleValue self{};
   SampleValue total{};
 };
@@ -26,8 +27,12 @@ class TreeGrower {
   TreeGrower(const Selection& selection, const TreeOptions& options)
       : selection_(selection),
         options_(options),
-        labels_(group_labels(selection.samples(), options.by)),
-        frames_(group_frames(selection.samples(), {GroupKey::kFunction}, options.names)) {}
+        frames_(group_frames(selection.samples(), {GroupKey::kFunction}, options.names)) {
+    for (std::size_t keys = 1; keys <= options.by.size(); ++keys) {
+      const auto last = options.by.begin() + static_cast<std::ptrdiff_t>(keys);
+      labels_.push_back(group_labels(selection.samples(), {options.by.begin(), last}));
+    }
+  }
 
   CallTree grow() {
     const Samples& samples = selection_.samples();
@@ -64,8 +69,11 @@ class TreeGrower {
 
   void add(const Samples::Row& row) {
     std::size_t depth = 0;
-    if (!labels_.of.empty()) enter(depth++, labels_.of[row.labels], true);
-    for (const std::uint32_t frame : steps_) enter(depth++, frames_.of[frame], false);
+    for (const GroupTable& level : labels_) {
+      enter(depth, level.of[row.labels], depth + 1);
+      ++depth;
+    }
+    for (const std::uint32_t frame : steps_) enter(depth++, frames_.of[frame], 0);
     path_.resize(depth);
     for (const std::uint32_t node : path_) nodes_[node].total.add(row.value);
     if (!path_.empty()) nodes_[path_.back()].self.add(row.value);
@@ -73,19 +81,20 @@ class TreeGrower {
 
   // Makes the node of the path at `depth` that of the step. Stacks with equal outer frames often
   // come one after the other, which saves the search.
-  void enter(std::size_t depth, std::uint32_t step, bool is_label) {
+  void enter(std::size_t depth, std::uint32_t step, std::size_t label_keys) {
     if (depth < path_.size() && nodes_[path_[depth]].step == step) return;
     path_.resize(depth);
     const std::uint32_t parent = depth == 0 ? kNoNode : path_.back();
     const auto added = static_cast<std::uint32_t>(nodes_.size());
     const std::uint64_t key = std::uint64_t{parent} << 32 | step;
     const std::uint32_t node = index_.try_emplace(key, added).first->second;
-    if (node == added) nodes_.push_back({.parent = parent, .step = step, .is_label = is_label});
+    if (node == added) nodes_.push_back({.parent = parent, .step = step, .label_keys = label_keys});
     path_.push_back(node);
   }
 
   [[nodiscard]] const Group& group_of(const GrownNode& node) const {
-    return node.is_label ? labels_.groups[node.step] : frames_.groups[node.step];
+    return node.label_keys != 0 ? labels_[node.label_keys - 1].groups[node.step]
+                                : frames_.groups[node.step];
   }
 
   void sort_into(CallTree& tree) const {
@@ -120,6 +129,7 @@ class TreeGrower {
       const GrownNode& node = nodes_[visit.node];
       const auto place = static_cast<std::uint32_t>(tree.nodes.size());
       tree.nodes.push_back({.group = group_of(node),
+                            .is_label = node.label_keys != 0,
                             .depth = visit.depth,
                             .parent = visit.parent,
                             .self = node.self,
@@ -130,7 +140,7 @@ class TreeGrower {
 
   const Selection& selection_;
   const TreeOptions& options_;
-  GroupTable labels_;
+  std::vector<GroupTable> labels_;  // by the first key, by both
   GroupTable frames_;
   std::vector<std::uint32_t> stack_;
   std::vector<std::uint32_t> steps_;  // frames, from the root on

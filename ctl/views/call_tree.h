@@ -26,12 +26,13 @@ enum class TreeDirection : std::uint8_t {
 struct TreeOptions {
   TreeDirection direction = TreeDirection::kFromOutermost;
   std::vector<bool> functions{};  // of kCallees and kCallers; by number of the function
-  std::vector<GroupKey> by{};     // labels that stand above the outermost function
+  std::vector<GroupKey> by{};  // labels that stand above the outermost function, each at its level
   NameForm names = NameForm::kShort;
 };
 
 struct TreeNode {
   Group group;
+  bool is_label = false;  // of TreeOptions::by; else a function
   std::size_t depth = 0;  // 0: a root
   std::uint32_t parent = 0;
   SampleValue self{};  // of stacks that end here; of callers, those whose outermost function it is

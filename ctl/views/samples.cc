@@ -23,6 +23,22 @@ void append_varint(std::uint64_t number, std::string& to) {
   to.push_back(static_cast<char>(number));
 }
 
+// Calls `visit` with the number of each location.
+template <class Visit>
+void for_each_number(const Samples::Row& row, const Visit& visit) {
+  const char* at = row.stack;
+  const char* const end = at + row.stack_bytes;
+  while (at != end) {
+    std::uint64_t number = 0;
+    for (unsigned shift = 0; at != end; shift += kVarintBits) {
+      const auto byte = static_cast<unsigned char>(*at++);
+      number |= std::uint64_t{byte & 0x7fU} << shift;
+      if (byte < kMoreBytes) break;
+    }
+    visit(static_cast<std::uint32_t>(number - 1));
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(FrameKind kind) {
@@ -92,22 +108,16 @@ void Samples::keep_labels(const std::vector<bool>& is_kept) {
   std::erase_if(rows_, [&](const Row& row) { return !is_kept[row.labels]; });
 }
 
+void Samples::read_locations(const Row& row, std::vector<std::uint32_t>& locations) const {
+  locations.clear();
+  for_each_number(row, [&](std::uint32_t location) { locations.push_back(location); });
+}
+
 void Samples::read_stack(const Row& row, std::vector<std::uint32_t>& frames) const {
   frames.clear();
-  const char* at = row.stack;
-  const char* const end = at + row.stack_bytes;
-  while (at != end) {
-    std::uint64_t number = 0;
-    for (unsigned shift = 0; at != end; shift += kVarintBits) {
-      const auto byte = static_cast<unsigned char>(*at++);
-      number |= std::uint64_t{byte & 0x7fU} << shift;
-      if (byte < kMoreBytes) break;
-    }
-    const auto location = static_cast<std::uint32_t>(number - 1);
-    const std::size_t first = location == 0 ? 0 : location_ends_[location - 1];
-    const std::size_t last = location_ends_[location];
-    for (std::size_t i = first; i < last; ++i) frames.push_back(location_frames_[i]);
-  }
+  for_each_number(row, [&](std::uint32_t location) {
+    for (const std::uint32_t frame : frames_of_location(location)) frames.push_back(frame);
+  });
 }
 
 SampleValue Samples::sum() const {

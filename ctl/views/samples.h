@@ -116,6 +116,8 @@ class Samples {
     const std::size_t first = location == 0 ? 0 : location_ends_[location - 1];
     return std::span(location_frames_).subspan(first, location_ends_[location] - first);
   }
+  // The numbers of the locations of a stack, the leaf first. Replaces what `locations` has.
+  void read_locations(const Row& row, std::vector<std::uint32_t>& locations) const;
   // The numbers of the frames of a stack, the leaf first. Replaces what `frames` has.
   void read_stack(const Row& row, std::vector<std::uint32_t>& frames) const;
 

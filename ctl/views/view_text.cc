@@ -26,12 +26,6 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-std::string cpu_time_text(std::int64_t cpu_ns) {
-  const double seconds = static_cast<double>(cpu_ns) / kNsPerSecond;
-  return seconds < 120 ? decimal_text(seconds, seconds < 10 ? 2 : 1) + " s"
-                       : duration_text(seconds);
-}
-
 // Of a row: percent of one CPU, CPU time where the duration is not known, or samples.
 std::string amount_text(const ViewScope& scope, const SampleValue& value) {
   if (scope.has_cpu_percent()) return percent_text(scope.cpu_percent_of(value));
@@ -134,6 +128,12 @@ class ReportTable {
 
 }  // namespace
 
+std::string cpu_time_text(std::int64_t cpu_ns) {
+  const double seconds = static_cast<double>(cpu_ns) / kNsPerSecond;
+  return seconds < 120 ? decimal_text(seconds, seconds < 10 ? 2 : 1) + " s"
+                       : duration_text(seconds);
+}
+
 std::string scope_text(const ViewScope& scope) {
   std::string text;
   if (scope.duration_ns > 0) {
@@ -146,7 +146,7 @@ std::string scope_text(const ViewScope& scope) {
     if (scope.has_cpu_percent()) {
       text += " (" + percent_text(scope.cpu_percent_of(scope.all)) + " of one CPU)";
     }
-  } else {
+  } else if (scope.event != "samples") {  // folded stacks do not say of what they are
     text += " of " + scope.event;
   }
   if (scope.shown != scope.all) text += ", " + share_text_of(scope, scope.shown) + " shown";

@@ -21,6 +21,9 @@ struct ViewLimits {
   double min_share = 0.5;
 };
 
+// "1.25 s", "59.4 s", "3 min 20 s"
+[[nodiscard]] std::string cpu_time_text(std::int64_t cpu_ns);
+
 // "1 min: 5940 samples, 59.4 s of CPU time (99.0 % of one CPU)", with the share that is shown where
 // that is not all.
 [[nodiscard]] std::string scope_text(const ViewScope& scope);

@@ -121,6 +121,20 @@ TEST_F(ConvertTest, ATimelineHasEveryRecord) {
   EXPECT_EQ(arguments, 1000);
 }
 
+TEST_F(ConvertTest, TheExtensionOfTheOutputIsTheForm) {
+  record("tail");
+  out_ = directory_.path() / "out.folded";
+  ASSERT_EQ(convert({"--calls"}).code, 0);
+  EXPECT_EQ(test::read_file(out_), "jumping() 1000\nlanding() 1000\nlanding();leaf() 1000\n");
+  out_ = directory_.path() / "out.json";
+  ASSERT_EQ(convert({}).code, 0);
+  EXPECT_THAT(test::read_file(out_), HasSubstr("traceEvents"));
+  out_ = directory_.path() / "out.html";
+  const Ran refused = convert({}, "");  // a trace is known by its content, too
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("convert to x.folded, then that file"));
+}
+
 TEST_F(ConvertTest, PrintsTheIssuesOfTheTraces) {
   record("exceptions");
   const Ran ran = convert({});
@@ -192,7 +206,10 @@ TEST_F(ConvertTest, ATimelineOfCallCountsIsRefused) {
 TEST_F(ConvertTest, AnUnknownFormatIsRefused) {
   const Ran refused = convert({"trace.any", "--format", "svg"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("invalid --format 'svg' (prof, folded or trace)"));
+  EXPECT_THAT(refused.err, HasSubstr("prof, folded or trace, and not svg"));
+  const Ran unknown = convert({"trace.any", "--format", "png"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("invalid --format 'png'"));
 }
 
 TEST_F(ConvertTest, AnotherBuildIdIsRefused) {
@@ -272,7 +289,7 @@ TEST_F(ConvertTest, ADashIsStandardOutput) {
 TEST_F(ConvertTest, TheCommandLineIsChecked) {
   for (const Arguments& arguments :
        {Arguments{"convert"}, Arguments{"convert", "x"}, Arguments{"convert", "-o", "y"},
-        Arguments{"convert", "x", "-o", "y", "--format", "svg"}}) {
+        Arguments{"convert", "x", "-o", "y", "--format", "png"}}) {
     const Ran ran = run_with_socket("/nowhere", arguments);
     EXPECT_EQ(ran.code, 2) << ::testing::PrintToString(arguments);
     EXPECT_THAT(ran.err, Not(IsEmpty()));

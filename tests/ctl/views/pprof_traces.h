@@ -93,6 +93,19 @@ inline TraceSums function_sums(const std::vector<Trace>& traces) {
   return sums;
 }
 
+// The tree of whole stacks: by the path from the outermost function on.
+inline std::map<std::string, std::int64_t> paths_of(const std::vector<Trace>& traces) {
+  std::map<std::string, std::int64_t> paths;
+  for (const Trace& trace : traces) {
+    std::string path;
+    for (auto name = trace.stack.rbegin(); name != trace.stack.rend(); ++name) {
+      path += "/" + *name;
+      paths[path] += trace.samples;
+    }
+  }
+  return paths;
+}
+
 // Of the rows of 'report --json', in the same form.
 inline TraceSums row_sums(const boost::json::value& rows) {
   TraceSums sums;

@@ -26,6 +26,7 @@ namespace profd {
 namespace {
 
 namespace json = boost::json;
+using test::paths_of;
 using test::Trace;
 using test::TraceSums;
 using testing::HasSubstr;
@@ -135,19 +136,6 @@ TEST_F(ReportTest, FocusIgnoreAndHideChooseAsPprofDoes) {
     EXPECT_EQ(test::row_sums(report.at("rows")), test::function_sums(traces))
         << option << " " << pattern;
   }
-}
-
-// The tree of whole stacks, as the traces give it: by the path from the outermost function on.
-std::map<std::string, std::int64_t> paths_of(const std::vector<Trace>& traces) {
-  std::map<std::string, std::int64_t> paths;
-  for (const Trace& trace : traces) {
-    std::string path;
-    for (auto name = trace.stack.rbegin(); name != trace.stack.rend(); ++name) {
-      path += "/" + *name;
-      paths[path] += trace.samples;
-    }
-  }
-  return paths;
 }
 
 std::map<std::string, std::int64_t> paths_of(const json::value& tree) {

@@ -1,0 +1,25 @@
+// Turns profiles and other sources of samples into a file of another form.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ctl/client/client.h"
+#include "ctl/commands/sample_form.h"
+#include "ctl/output/console.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+struct SampleConversion {
+  std::vector<std::string> sources;  // as SourceRequest::name; several are added up
+  std::string output;                // a file; "-": standard output
+  SampleForm form = SampleForm::kPprof;
+};
+
+// Writes the output and says how many samples it has. Returns the exit code.
+[[nodiscard]] Result<int> convert_samples(const SampleConversion& options, Client& client,
+                                          const Console& console);
+
+}  // namespace profd

@@ -1,0 +1,21 @@
+// The source of a subcommand that shows samples: its options, and how it is opened.
+
+#pragma once
+
+#include "ctl/client/client.h"
+#include "ctl/options/command_line.h"
+#include "ctl/output/console.h"
+#include "ctl/sources/source.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+// SOURCE, the targets, --since, --until, --last. Without any of source and time it is the last 10
+// minutes of the history.
+void add_shown_source(OptionList& list, SourceRequest& request);
+
+// Prints the notes of the source. kNotFound: it has no samples.
+[[nodiscard]] Result<Source> open_shown_source(Client& client, const SourceRequest& request,
+                                               const Console& console);
+
+}  // namespace profd

@@ -1,0 +1,44 @@
+// What is shown, as the fragment of the URL: a link leads to the same picture.
+
+export const INITIAL = {
+  zoom: "",       // pathOf() the node that has the whole width
+  q: "",          // the regular expression that is searched for
+  icicle: false,  // the root is at the top
+  color: "kind",  // or "library"
+  sort: "self",   // or "total", "name"
+  table: true,
+  focus: "",      // only samples with this function
+  hide: [],       // these functions are left out of stacks
+  callers: "",    // what calls this function, instead of the whole tree
+};
+const CHOICES = {color: ["kind", "library"], sort: ["self", "total", "name"]};
+
+export function fragmentOf(state) {
+  const fields = new URLSearchParams();
+  for (const [key, initial] of Object.entries(INITIAL)) {
+    const value = state[key];
+    if (Array.isArray(initial)) {
+      for (const one of value) fields.append(key, one);
+    } else if (value !== initial) {
+      fields.set(key, typeof initial === "boolean" ? (value ? "1" : "0") : value);
+    }
+  }
+  return fields.toString();
+}
+
+// Unknown fields and values are ignored.
+export function stateOf(fragment) {
+  const fields = new URLSearchParams(fragment.replace(/^#/, ""));
+  const state = {...INITIAL};
+  for (const [key, initial] of Object.entries(INITIAL)) {
+    const value = fields.get(key);
+    if (Array.isArray(initial)) {
+      state[key] = fields.getAll(key);
+    } else if (value === null || (CHOICES[key] && !CHOICES[key].includes(value))) {
+      continue;
+    } else {
+      state[key] = typeof initial === "boolean" ? value === "1" : value;
+    }
+  }
+  return state;
+}

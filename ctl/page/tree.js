@@ -1,0 +1,235 @@
+// Trees of calls: one that profctl made, and others that follow from it.
+//
+// A tree has a column for each property of its nodes. Node 0 is the root, "all"; each node stands
+// before its children, the largest child first. `end` is the number of the node after its subtree.
+// `self` counts samples that end in the node, `rest` those of smaller nodes below it that profctl
+// left out, `total` both with all children; the columns that end in Cpu have nanoseconds.
+// ctl/views/flame_json.h has the form in which a tree arrives.
+
+export const KINDS = ["native", "kernel", "runtime", "label"];
+export const LABEL = 3;
+const NO_FUNCTION = -1;
+const VALUES = ["self", "rest", "total", "selfCpu", "restCpu", "totalCpu"];
+
+function newTree(functions, count) {
+  const tree = {functions, count};
+  for (const name of ["parent", "depth", "fn", "end"]) tree[name] = new Int32Array(count);
+  for (const name of VALUES) tree[name] = new Float64Array(count);
+  tree.fn[0] = NO_FUNCTION;
+  tree.parent[0] = -1;
+  return tree;
+}
+
+// Of nodes whose parent, self and rest are known.
+function addTotals(tree) {
+  for (let i = tree.count - 1; i >= 0; --i) {
+    const parent = tree.parent[i];
+    tree.end[i] = Math.max(tree.end[i], i + 1);
+    tree.total[i] += tree.self[i] + tree.rest[i];
+    tree.totalCpu[i] += tree.selfCpu[i] + tree.restCpu[i];
+    if (parent < 0) continue;
+    tree.end[parent] = Math.max(tree.end[parent], tree.end[i]);
+    tree.total[parent] += tree.total[i];
+    tree.totalCpu[parent] += tree.totalCpu[i];
+  }
+  for (let i = 1; i < tree.count; ++i) tree.depth[i] = tree.depth[tree.parent[i]] + 1;
+  return tree;
+}
+
+// The JSON of profctl, parsed. The samples without any frame are those of the root itself.
+export function decodeTree(json) {
+  const {name, object, kind} = json.functions;
+  const functions = {name, object: object.map((number) => json.objects[number]), kind};
+  const {depth, fn, self, rest} = json.nodes;
+  const tree = newTree(functions, depth.length + 1);
+  const path = [0];
+  for (let i = 0; i < depth.length; ++i) {
+    path[depth[i] + 1] = i + 1;
+    tree.parent[i + 1] = path[depth[i]];
+    tree.fn[i + 1] = fn[i];
+    tree.self[i + 1] = self[i];
+    tree.rest[i + 1] = rest[i];
+    tree.selfCpu[i + 1] = json.period_ns ? self[i] * json.period_ns : json.nodes.self_cpu?.[i] ?? 0;
+    tree.restCpu[i + 1] = json.period_ns ? rest[i] * json.period_ns : json.nodes.rest_cpu?.[i] ?? 0;
+  }
+  addTotals(tree);
+  const {samples, cpu_ns = 0} = json.shown;
+  tree.self[0] = samples - tree.total[0];
+  tree.selfCpu[0] = cpu_ns - tree.totalCpu[0];
+  tree.total[0] = samples;
+  tree.totalCpu[0] = cpu_ns;
+  return tree;
+}
+
+// What a share is taken of, and what widths are in proportion to.
+export function valueColumn(tree, hasCpu) {
+  return hasCpu ? tree.totalCpu : tree.total;
+}
+
+export function nameOf(tree, node) {
+  return node === 0 ? "all" : tree.functions.name[tree.fn[node]];
+}
+
+export function isLabel(tree, node) {
+  return node !== 0 && tree.functions.kind[tree.fn[node]] === LABEL;
+}
+
+// Grows a tree whose nodes come in any order.
+class TreeBuilder {
+  constructor(functions) {
+    this.functions = functions;
+    this.nodes = [{parent: -1, fn: NO_FUNCTION, self: 0, rest: 0, selfCpu: 0, restCpu: 0}];
+    this.index = new Map();
+  }
+
+  child(parent, fn) {
+    const key = parent * this.functions.name.length + fn;
+    let node = this.index.get(key);
+    if (node === undefined) {
+      node = this.nodes.length;
+      this.nodes.push({parent, fn, self: 0, rest: 0, selfCpu: 0, restCpu: 0});
+      this.index.set(key, node);
+    }
+    return node;
+  }
+
+  // Of the node of another tree.
+  addOwn(node, tree, from) {
+    const to = this.nodes[node];
+    to.self += tree.self[from];
+    to.rest += tree.rest[from];
+    to.selfCpu += tree.selfCpu[from];
+    to.restCpu += tree.restCpu[from];
+  }
+
+  addTotal(node, tree, from) {
+    this.nodes[node].self += tree.total[from];
+    this.nodes[node].selfCpu += tree.totalCpu[from];
+  }
+
+  // Nodes without samples are left out.
+  finish() {
+    const {nodes} = this;
+    const children = nodes.map(() => []);
+    for (const node of nodes) {
+      node.sum = node.self + node.rest;
+      node.sumCpu = node.selfCpu + node.restCpu;
+    }
+    for (let i = nodes.length - 1; i > 0; --i) {
+      const parent = nodes[nodes[i].parent];
+      parent.sum += nodes[i].sum;
+      parent.sumCpu += nodes[i].sumCpu;
+      if (nodes[i].sum > 0 || nodes[i].sumCpu > 0) children[nodes[i].parent].push(i);
+    }
+    const {name} = this.functions;
+    const byShare = (a, b) => nodes[b].sumCpu - nodes[a].sumCpu || nodes[b].sum - nodes[a].sum ||
+                              (name[nodes[a].fn] < name[nodes[b].fn] ? -1 : 1);
+    const order = [];
+    const left = [[0, -1]];
+    while (left.length !== 0) {
+      const [from, parent] = left.pop();
+      const place = order.push({node: nodes[from], parent}) - 1;
+      for (const child of children[from].sort(byShare).reverse()) left.push([child, place]);
+    }
+    const tree = newTree(this.functions, order.length);
+    order.forEach(({node, parent}, i) => {
+      tree.parent[i] = parent;
+      tree.fn[i] = node.fn;
+      for (const value of ["self", "rest", "selfCpu", "restCpu"]) tree[value][i] = node[value];
+    });
+    return addTotals(tree);
+  }
+}
+
+// Without the frames of some functions; `isHidden` is by number of the function.
+export function hideFunctions(tree, isHidden) {
+  const builder = new TreeBuilder(tree.functions);
+  const places = new Int32Array(tree.count);
+  for (let i = 1; i < tree.count; ++i) {
+    const above = places[tree.parent[i]];
+    places[i] = isHidden[tree.fn[i]] ? above : builder.child(above, tree.fn[i]);
+    // A sample that loses all of its frames is not shown.
+    if (places[i] !== 0) builder.addOwn(places[i], tree, i);
+  }
+  builder.addOwn(0, tree, 0);
+  return builder.finish();
+}
+
+// Only the samples in whose stack one of the functions is.
+export function focusFunctions(tree, isWanted) {
+  const builder = new TreeBuilder(tree.functions);
+  const places = new Int32Array(tree.count);
+  const isInside = new Uint8Array(tree.count);
+  for (let i = 1; i < tree.count; ++i) {
+    places[i] = builder.child(places[tree.parent[i]], tree.fn[i]);
+    isInside[i] = isInside[tree.parent[i]] || isWanted[tree.fn[i]];
+    if (isInside[i]) builder.addOwn(places[i], tree, i);
+  }
+  return builder.finish();
+}
+
+// What calls the functions: from one of them outwards. Of a recursion the outermost call counts.
+export function callersOf(tree, isWanted) {
+  const builder = new TreeBuilder(tree.functions);
+  for (let i = 1; i < tree.count; ++i) {
+    if (!isWanted[tree.fn[i]]) continue;
+    let place = 0;
+    for (let at = i; at > 0; at = tree.parent[at]) place = builder.child(place, tree.fn[at]);
+    builder.addTotal(place, tree, i);
+    i = tree.end[i] - 1;
+  }
+  return builder.finish();
+}
+
+// The sums of each function in the subtree of `top`; a recursive one counts once. In no order.
+export function sumFunctions(tree, top) {
+  const {fn, end} = tree;
+  const rows = new Map();
+  const open = new Int32Array(tree.functions.name.length);
+  const path = [];
+  for (let i = top; i < end[top]; ++i) {
+    while (path.length !== 0 && end[path.at(-1)] <= i) --open[fn[path.pop()]];
+    if (i === 0) continue;
+    let row = rows.get(fn[i]);
+    if (!row) {
+      row = {fn: fn[i], self: 0, total: 0, selfCpu: 0, totalCpu: 0};
+      rows.set(fn[i], row);
+    }
+    row.self += tree.self[i];
+    row.selfCpu += tree.selfCpu[i];
+    if (open[fn[i]]++ === 0) {
+      row.total += tree.total[i];
+      row.totalCpu += tree.totalCpu[i];
+    }
+    path.push(i);
+  }
+  return [...rows.values()];
+}
+
+// A short name of a place in the tree, which stays the same when the numbers change.
+export function pathOf(tree, node) {
+  const steps = [];
+  for (let at = node; at > 0; at = tree.parent[at]) steps.push(stepOf(nameOf(tree, at)));
+  return steps.reverse().join(".");
+}
+
+// 32 bits of FNV-1a.
+function stepOf(name) {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length; ++i) {
+    hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  }
+  return (hash >>> 0).toString(36);
+}
+
+// The node at the end of the path, or the last one of it that is there.
+export function nodeAt(tree, path) {
+  let node = 0;
+  for (const step of path === "" ? [] : path.split(".")) {
+    let child = node + 1;
+    while (child < tree.end[node] && stepOf(nameOf(tree, child)) !== step) child = tree.end[child];
+    if (child >= tree.end[node]) return node;
+    node = child;
+  }
+  return node;
+}

@@ -1,0 +1,31 @@
+// A tree of calls in the form that the page reads (ctl/page/tree.js): JSON with each name once.
+//
+//     {"title","event","duration_ns","all":VALUE,"shown":VALUE,"left_out","period_ns",
+//      "objects":[TEXT],"functions":{"name":[TEXT],"object":[N],"kind":[N]},
+//      "nodes":{"depth":[N],"fn":[N],"self":[N],"rest":[N],"self_cpu":[N],"rest_cpu":[N]}}
+//
+// VALUE is {"samples","cpu_ns"}. Lists of functions and of nodes have one number for each; nodes
+// stand in the order of the tree. `rest` are the samples of nodes below that prune() removed, so
+// that the total of a node is `self`, `rest` and the totals of its children. Nanoseconds are absent
+// where the event is no time, and those of nodes where each sample has `period_ns`. A kind is that
+// of FrameKind; 3 is a label.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ctl/views/call_tree.h"
+
+namespace profd {
+
+// The text may stand in a script element: no name can end it. Names are printable, of at most
+// kMaxPrintableBytes.
+[[nodiscard]] std::string flame_json(const CallTree& tree, std::string_view title);
+
+// What prune() removed below each node.
+[[nodiscard]] std::vector<SampleValue> left_out_below(const CallTree& tree);
+
+}  // namespace profd

@@ -1,0 +1,159 @@
+#include "ctl/views/flame_svg.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "ctl/output/terminal.h"
+#include "ctl/output/text.h"
+#include "ctl/views/view_text.h"
+#include "formats/base/utf8_text.h"
+
+namespace profd {
+namespace {
+
+constexpr double kWidth = 1200;
+constexpr double kMargin = 10;
+constexpr std::size_t kRowHeight = 17;
+constexpr std::size_t kHeadHeight = 52;
+constexpr double kLetterWidth = 7.3;  // of 12 px monospace, whichever font the viewer has
+constexpr double kNarrowest = 0.25;
+constexpr std::size_t kMaxSvgNodes = 20'000;
+
+constexpr std::string_view kStyle =
+    "text{font:12px ui-monospace,DejaVu Sans Mono,monospace;fill:#10151a}"
+    ".h{font:14px sans-serif}.b{fill:#fff}.n{fill:#7cbcec}.k{fill:#f0a830}.r{fill:#3fb68b}"
+    ".l,.a{fill:#c9d0d8}rect{stroke:#fff;stroke-width:.5}g:hover "
+    "rect{stroke:#10151a;stroke-width:2}";
+
+std::string escaped(std::string_view name) {
+  std::string text;
+  for (const char c : printable_utf8(name, kMaxPrintableBytes)) {
+    switch (c) {
+      case '<':
+        text += "&lt;";
+        break;
+      case '>':
+        text += "&gt;";
+        break;
+      case '&':
+        text += "&amp;";
+        break;
+      case '"':
+        text += "&quot;";
+        break;
+      default:
+        text += c;
+    }
+  }
+  return text;
+}
+
+const char* class_of(const TreeNode& node) {
+  if (node.is_label) return "l";
+  if (node.group.kind == FrameKind::kKernel) return "k";
+  return node.group.kind == FrameKind::kRuntime ? "r" : "n";
+}
+
+std::string number_text(double number) { return decimal_text(number, 2); }
+
+class SvgPicture {
+ public:
+  explicit SvgPicture(const CallTree& tree) : tree_(tree), scope_(tree.scope) {
+    for (const TreeNode& node : tree.nodes) rows_ = std::max(rows_, node.depth + 2);
+    scale_ = (kWidth - 2 * kMargin) / std::max(width_value(scope_.shown), 1.0);
+  }
+
+  std::string text(std::string_view title) {
+    const std::size_t height = kHeadHeight + (rows_ + 1) * kRowHeight;
+    text_ =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\""
+        " width=\"1200\" height=\"" +
+        std::to_string(height) + "\" viewBox=\"0 0 1200 " + std::to_string(height) +
+        "\">\n<style>" + std::string(kStyle) +
+        "</style>\n<rect class=\"b\" width=\"100%\" height=\"100%\"/>\n";
+    add_heading(20, std::string(title));
+    add_heading(40, scope_text(scope_) + kinds_text());
+    add_box("a", "all", 0, kMargin, scope_.shown, {});
+    add_nodes();
+    return text_ + "</svg>\n";
+  }
+
+ private:
+  [[nodiscard]] double width_value(const SampleValue& value) const {
+    return static_cast<double>(scope_.has_cpu_time ? value.cpu_ns : value.samples);
+  }
+
+  [[nodiscard]] std::string kinds_text() const {
+    std::string text = "; blue: native, orange: kernel, green: runtime";
+    if (tree_.left_out != 0) text += "; " + counted(tree_.left_out, "smaller node") + " left out";
+    return text;
+  }
+
+  void add_heading(int y, const std::string& heading) {
+    text_ += "<text class=\"h\" x=\"10\" y=\"" + std::to_string(y) + "\">" +
+             escaped(end_that_fits(printable_utf8(heading, kMaxPrintableBytes), kHeadingLetters)) +
+             "</text>\n";
+  }
+
+  void add_nodes() {
+    std::vector<double> next(rows_ + 1, kMargin);  // by depth: where the next box begins
+    for (const TreeNode& node : tree_.nodes) {
+      const double x = next[node.depth];
+      next[node.depth] += width_value(node.total) * scale_;
+      next[node.depth + 1] = x;
+      add_box(class_of(node), node.group.name, node.depth + 1, x, node.total, node.self);
+    }
+  }
+
+  void add_box(const char* kind, std::string_view name, std::size_t row, double x,
+               const SampleValue& total, const SampleValue& self) {
+    const double width = width_value(total) * scale_;
+    const std::size_t y = kHeadHeight + (rows_ - 1 - row) * kRowHeight;
+    text_ += "<g><title>" + escaped(name) + " - " + numbers_text(total);
+    if (self.samples != 0) text_ += ", self " + numbers_text(self);
+    text_ += std::string("</title><rect class=\"") + kind + "\" x=\"" + number_text(x) + "\" y=\"" +
+             std::to_string(y) + "\" width=\"" + number_text(width) + "\" height=\"" +
+             std::to_string(kRowHeight - 1) + "\"/>";
+    const std::string shown = fitting(name, width);
+    if (!shown.empty()) {
+      text_ += "<text x=\"" + number_text(x + 3) + "\" y=\"" + std::to_string(y + 12) + "\">" +
+               escaped(shown) + "</text>";
+    }
+    text_ += "</g>\n";
+  }
+
+  [[nodiscard]] std::string numbers_text(const SampleValue& value) const {
+    return percent_text(scope_.share_of(value)) + " (" +
+           counted(static_cast<std::uint64_t>(value.samples), "sample") +
+           (scope_.has_cpu_time ? ", " + cpu_time_text(value.cpu_ns) : "") + ")";
+  }
+
+  // Some letters of other scripts take two columns.
+  static std::string fitting(std::string_view name, double width) {
+    constexpr double kFewestLetters = 3;
+    const std::string text = printable_utf8(name, kMaxPrintableBytes);
+    const bool is_ascii = std::ranges::all_of(text, [](char c) { return c >= 0; });
+    const double letters = (width - 6) / (is_ascii ? kLetterWidth : 2 * kLetterWidth);
+    if (letters < kFewestLetters) return {};
+    return end_that_fits(text, static_cast<std::size_t>(letters));
+  }
+
+  static constexpr std::size_t kHeadingLetters = 150;
+
+  const CallTree& tree_;
+  const ViewScope& scope_;
+  std::size_t rows_ = 1;
+  double scale_ = 1;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string flame_svg(CallTree& tree, std::string_view title) {
+  const double shown = tree.scope.share_of(tree.scope.shown);
+  prune(tree, kMaxSvgNodes, shown * kNarrowest / (kWidth - 2 * kMargin));
+  return SvgPicture(tree).text(title);
+}
+
+}  // namespace profd

@@ -1,0 +1,265 @@
+// The modules of ctl/page that need no browser, against sums over plain lists of stacks:
+//
+//     node modules_test.mjs ctl/page
+
+import assert from "node:assert/strict";
+import {execFileSync} from "node:child_process";
+import {copyFileSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync} from "node:fs";
+import {tmpdir} from "node:os";
+import {join} from "node:path";
+import {pathToFileURL} from "node:url";
+import test from "node:test";
+
+const folder = process.argv[2];
+const names = readdirSync(folder).filter((name) => name.endsWith(".js"));
+
+// node takes .js files for modules only where a package.json says so.
+const copy = mkdtempSync(join(tmpdir(), "profd-page-"));
+process.on("exit", () => rmSync(copy, {recursive: true}));
+writeFileSync(join(copy, "package.json"), '{"type":"module"}');
+for (const name of names) copyFileSync(join(folder, name), join(copy, name));
+const load = (name) => import(pathToFileURL(join(copy, name)).href);
+const tree = await load("tree.js");
+const search = await load("search.js");
+const state = await load("state.js");
+const numbers = await load("numbers.js");
+const flame = await load("flame.js");
+
+// Numbers between 0 and `below`, the same in each run.
+function generator(seed) {
+  return (below) => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return Math.floor(seed / 2 ** 32 * below);
+  };
+}
+
+// {stack: [outermost, ...], count}
+function randomStacks(seed, count = 300, functions = 25) {
+  const random = generator(seed);
+  return Array.from({length: count}, () => ({
+    stack: Array.from({length: 1 + random(12)}, () => "f" + random(functions)),
+    count: 1 + random(9)}));
+}
+
+const PERIOD = 10_101_010;
+
+// In the form of ctl/views/flame_json.h.
+function jsonOf(stacks) {
+  const root = {children: new Map(), self: 0, total: 0};
+  for (const {stack, count} of stacks) {
+    let at = root;
+    at.total += count;
+    for (const name of stack) {
+      if (!at.children.has(name)) at.children.set(name, {name, children: new Map(), self: 0, total: 0});
+      at = at.children.get(name);
+      at.total += count;
+    }
+    at.self += count;
+  }
+  const functions = [...new Set(stacks.flatMap(({stack}) => stack))];
+  const nodes = {depth: [], fn: [], self: [], rest: []};
+  const visit = (node, depth) => {
+    nodes.depth.push(depth);
+    nodes.fn.push(functions.indexOf(node.name));
+    nodes.self.push(node.self);
+    nodes.rest.push(0);
+    sorted(node).forEach((child) => visit(child, depth + 1));
+  };
+  const sorted = (node) => [...node.children.values()].sort((a, b) => b.total - a.total || (a.name < b.name ? -1 : 1));
+  sorted(root).forEach((child) => visit(child, 0));
+  const all = {samples: root.total, cpu_ns: root.total * PERIOD};
+  return {title: "test", event: "cpu", all, shown: all, period_ns: PERIOD, objects: ["", "libc.so.6"],
+          functions: {name: functions, object: functions.map((_, i) => i % 2), kind: functions.map((_, i) => i % 3)},
+          nodes};
+}
+
+// By the path from the outermost function on.
+function pathsOfTree(one) {
+  const paths = new Map();
+  const path = [];
+  for (let i = 1; i < one.count; ++i) {
+    path.length = one.depth[i] - 1;
+    path.push(tree.nameOf(one, i));
+    paths.set(path.join("/"), one.total[i]);
+    assert.equal(one.totalCpu[i], one.total[i] * PERIOD);
+  }
+  return paths;
+}
+
+function pathsOfStacks(stacks) {
+  const paths = new Map();
+  for (const {stack, count} of stacks) {
+    for (let i = 1; i <= stack.length; ++i) {
+      const path = stack.slice(0, i).join("/");
+      paths.set(path, (paths.get(path) ?? 0) + count);
+    }
+  }
+  return paths;
+}
+
+const byName = (map) => new Map([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
+const expectPaths = (one, stacks) => assert.deepEqual(byName(pathsOfTree(one)), byName(pathsOfStacks(stacks)));
+const chosen = (one, ...wanted) => Uint8Array.from(one.functions.name, (name) => wanted.includes(name));
+const sumOf = (stacks) => stacks.reduce((sum, {count}) => sum + count, 0);
+
+test("a tree has the sums of its stacks", () => {
+  for (let seed = 1; seed <= 5; ++seed) {
+    const stacks = randomStacks(seed);
+    const one = tree.decodeTree(jsonOf(stacks));
+    expectPaths(one, stacks);
+    assert.equal(one.total[0], sumOf(stacks));
+    assert.equal(one.end[0], one.count);
+  }
+});
+
+test("samples of nodes that were left out count in the nodes above", () => {
+  const json = jsonOf([{stack: ["a", "b"], count: 5}]);
+  json.nodes.rest[0] = 3;
+  json.shown = json.all = {samples: 10, cpu_ns: 10 * PERIOD};
+  const one = tree.decodeTree(json);
+  assert.deepEqual([...one.total], [10, 8, 5]);
+  assert.deepEqual([...one.self], [2, 0, 5]);
+});
+
+test("focus, hide and callers have the sums of the stacks that they leave", () => {
+  for (let seed = 1; seed <= 5; ++seed) {
+    const stacks = randomStacks(seed);
+    const one = tree.decodeTree(jsonOf(stacks));
+    expectPaths(tree.focusFunctions(one, chosen(one, "f3")), stacks.filter(({stack}) => stack.includes("f3")));
+    const without = stacks.map(({stack, count}) => ({stack: stack.filter((name) => name !== "f3" && name !== "f4"), count}));
+    expectPaths(tree.hideFunctions(one, chosen(one, "f3", "f4")), without);
+    const callers = stacks.filter(({stack}) => stack.includes("f3"))
+        .map(({stack, count}) => ({stack: stack.slice(0, stack.indexOf("f3") + 1).reverse(), count}));
+    expectPaths(tree.callersOf(one, chosen(one, "f3")), callers);
+  }
+});
+
+test("the table counts a recursive function once", () => {
+  const stacks = randomStacks(7);
+  const one = tree.decodeTree(jsonOf(stacks));
+  const rows = tree.sumFunctions(one, 0);
+  assert.equal(rows.length, one.functions.name.length);
+  for (const row of rows) {
+    const name = one.functions.name[row.fn];
+    assert.equal(row.total, sumOf(stacks.filter(({stack}) => stack.includes(name))), name);
+    assert.equal(row.self, sumOf(stacks.filter(({stack}) => stack.at(-1) === name)), name);
+  }
+});
+
+test("the share of a search counts each sample once", () => {
+  const stacks = randomStacks(3);
+  const one = tree.decodeTree(jsonOf(stacks));
+  const {isMatch} = search.searchFunctions(one.functions, "^f[12]$");
+  const expected = sumOf(stacks.filter(({stack}) => stack.some((name) => name === "f1" || name === "f2")));
+  assert.equal(search.sumMatches(one, 0, isMatch).samples, expected);
+  assert.equal(search.sumMatches(one, 0, isMatch).cpu, expected * PERIOD);
+  // Below a match, everything matches.
+  let match = 1;
+  while (!isMatch[one.fn[match]] || one.end[match] === match + 1) ++match;
+  assert.equal(search.sumMatches(one, match + 1, isMatch).samples, one.total[match + 1]);
+});
+
+test("a search takes regular expressions, and says what is wrong with others", () => {
+  const functions = {name: ["std::map::find", "operator()", "日本", "a.b"]};
+  const matches = (pattern) => [...search.searchFunctions(functions, pattern).isMatch];
+  assert.deepEqual(matches("map|日"), [1, 0, 1, 0]);
+  assert.deepEqual(matches("\\-|find"), [1, 0, 0, 0]);
+  assert.equal(search.searchFunctions(functions, "").isMatch, null);
+  assert.notEqual(search.searchFunctions(functions, "(").error, "");
+  for (const name of functions.name) {
+    assert.deepEqual(matches(search.patternOf(name)), functions.name.map((one) => +(one === name)));
+  }
+});
+
+test("boxes lie inside those of their callers, and their widths are the shares", () => {
+  const one = tree.decodeTree(jsonOf(randomStacks(5)));
+  const values = tree.valueColumn(one, true);
+  for (const top of [0, 1, one.end[1]]) {
+    const rows = flame.layOut(one, values, top, 1000);
+    const place = new Map();
+    rows.forEach(({node, x, width}) => node.forEach((id, i) => place.set(id, [x[i], width[i]])));
+    assert.deepEqual(place.get(top), [0, 1000]);
+    rows.forEach(({node, x, width}, row) => node.forEach((id, i) => {
+      if (i > 0) assert.ok(x[i] >= x[i - 1] + width[i - 1] - 1e-6);
+      const found = flame.boxAt(rows, row, x[i] + width[i] / 2);
+      assert.equal(found, i);
+      if (id === flame.SMALL_NODES || one.depth[id] <= one.depth[top]) return;
+      assert.ok(Math.abs(width[i] - 1000 * values[id] / values[top]) < 1e-6);
+      const [from, wide] = place.get(one.parent[id]);
+      assert.ok(x[i] >= from - 1e-6 && x[i] + width[i] <= from + wide + 1e-6);
+    }));
+    assert.equal(flame.boxAt(rows, 0, 1000.5), -1);
+    assert.equal(flame.boxAt(rows, 99, 10), -1);
+    assert.equal(flame.placeOf(rows, one, top), 0);
+  }
+});
+
+test("every node that is wide enough has a box, and the others share one", () => {
+  const one = tree.decodeTree(jsonOf(randomStacks(11, 3000, 40)));
+  const values = tree.valueColumn(one, true);
+  const rows = flame.layOut(one, values, 0, 300);
+  const shown = new Set(rows.flatMap(({node}) => node));
+  for (let i = 1; i < one.count; ++i) assert.equal(shown.has(i), values[i] * 300 / values[0] >= 0.5);
+  assert.ok(shown.has(flame.SMALL_NODES));
+});
+
+test("zoom is a path of names, which stays when the numbers change", () => {
+  const stacks = randomStacks(2);
+  const one = tree.decodeTree(jsonOf(stacks));
+  const other = tree.decodeTree(jsonOf(stacks.map(({stack, count}, i) => ({stack, count: count + i % 7 * 20}))));
+  for (let i = 0; i < one.count; ++i) {
+    const path = tree.pathOf(one, i);
+    assert.equal(tree.nodeAt(one, path), i);
+    assert.equal(tree.pathOf(other, tree.nodeAt(other, path)), path);
+  }
+  assert.equal(tree.nodeAt(one, "gone"), 0);
+  assert.equal(tree.nodeAt(one, tree.pathOf(one, 2) + ".gone"), 2);
+});
+
+test("the fragment of a URL has the whole state", () => {
+  const all = {zoom: "a.b", q: "x|y &=#", icicle: true, color: "library", sort: "total", table: false, focus: "f<T>",
+               hide: ["a;b", "c d"], callers: "日本"};
+  assert.deepEqual(state.stateOf("#" + state.fragmentOf(all)), all);
+  assert.equal(state.fragmentOf(state.INITIAL), "");
+  assert.deepEqual(state.stateOf("#color=red&sort=&unknown=1&icicle=yes"), state.INITIAL);
+});
+
+test("the end of a long name is shown", () => {
+  assert.equal(flame.fittingName("abcdef", 6), "abcdef");
+  assert.equal(flame.fittingName("abcdef", 4), "…def");
+  assert.equal(flame.fittingName("abcdef", 2), "");
+});
+
+test("numbers have the forms of profctl", () => {
+  const scope = new numbers.Scope({event: "cpu", duration_ns: 6e10, all: {samples: 4000, cpu_ns: 4e10},
+                                   shown: {samples: 1000, cpu_ns: 1e10}});
+  assert.equal(scope.text(), "60.0 s: 4,000 samples, 40.0 s of CPU time (66.7 % of one CPU), 25.0 % shown");
+  assert.equal(scope.shareText({samples: 1, cpu: 1e9}), "2.5 %");
+  assert.equal(scope.amountText({samples: 1, cpu: 1.25e9}), "1 sample, 1.25 s");
+  const faults = new numbers.Scope({event: "page-faults", all: {samples: 8}, shown: {samples: 8}});
+  assert.equal(faults.text(), "8 samples of page-faults");
+  assert.equal(faults.shareText({samples: 2, cpu: 0}), "25.0 %");
+  for (const [seconds, text] of [[0.5, "0.50 s"], [119, "119.0 s"], [125, "2 min 5 s"], [7200, "2 h"], [90061, "1 d 1 h"]]) {
+    assert.equal(numbers.timeText(seconds * 1e9), text);
+  }
+});
+
+test("a hundred thousand nodes are laid out", () => {
+  const one = tree.decodeTree(jsonOf(randomStacks(13, 16000, 3000)));
+  assert.ok(one.count > 90_000);
+  const rows = flame.layOut(one, tree.valueColumn(one, true), 0, 1600);
+  assert.ok(rows.flatMap(({node}) => node).length < 1600 * 2 * 13);
+});
+
+test("the modules form one script, as profctl joins them", () => {
+  const order = ["tree", "search", "state", "numbers", "elements", "table", "flame", "picture", "flame_page", "flame_file"];
+  assert.deepEqual([...names].sort(), order.map((name) => name + ".js").sort());
+  const lines = order.flatMap((name) => readFileSync(join(folder, name + ".js"), "utf8").split("\n"));
+  for (const line of lines.filter((one) => /^(import|export)\b/.test(one))) {
+    assert.match(line, /^import \{[\w, ]+\} from "\.\/[a-z_]+\.js";$|^export (const|function|async function|class) /);
+  }
+  const joined = join(copy, "joined.js");
+  writeFileSync(joined, lines.filter((line) => !line.startsWith("import ")).map((line) => line.replace(/^export /, "")).join("\n"));
+  execFileSync(process.execPath, ["--check", joined]);
+  assert.doesNotMatch(lines.join("\n"), /<\/?script|<!--|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b/);
+});
