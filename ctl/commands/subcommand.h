@@ -72,6 +72,7 @@ std::unique_ptr<Subcommand> make_debuginfo();
 std::unique_ptr<Subcommand> make_diff();
 std::unique_ptr<Subcommand> make_doctor();
 std::unique_ptr<Subcommand> make_dump();
+std::unique_ptr<Subcommand> make_events();
 std::unique_ptr<Subcommand> make_export();
 std::unique_ptr<Subcommand> make_history();
 std::unique_ptr<Subcommand> make_list();
