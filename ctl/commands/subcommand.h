@@ -82,5 +82,6 @@ std::unique_ptr<Subcommand> make_report();
 std::unique_ptr<Subcommand> make_start();
 std::unique_ptr<Subcommand> make_status();
 std::unique_ptr<Subcommand> make_stop();
+std::unique_ptr<Subcommand> make_top();
 
 }  // namespace profd

@@ -270,7 +270,7 @@ TEST_F(OptionsTest, AnUnknownOptionHasTheSubcommandsThatHaveIt) {
        "ps: unknown option --format; stop, dump, record, export and convert have it",
        "profctl ps"},
       {{"list", "-a"},
-       "list: unknown option -a; start, record, export and debuginfo have it",
+       "list: unknown option -a; start, record, top, export and debuginfo have it",
        "profctl list"},
       {{"ps", "--lmit", "3"}, "ps: unknown option --lmit", "--limit"},
       {{"--jsn"}, "unknown option --jsn", "--json"},
