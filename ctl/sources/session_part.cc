@@ -29,9 +29,11 @@ Result<TakenSession> TakenSession::start(Client& client, const StartRequest& req
 TakenSession::TakenSession(TakenSession&& other) noexcept
     : client_(other.client_), id_(std::exchange(other.id_, {})) {}
 
-// After an error here, the lease ends the session.
+// A stop writes the profiles of what is left, so that goes first. After an error here, the lease ends
+// the session.
 TakenSession::~TakenSession() {
   if (id_.empty()) return;
+  (void)client_->take(id_);
   const auto result = client_->stop(id_);
   if (result) (void)client_->remove(result->result);
 }
