@@ -29,8 +29,8 @@ Result<TakenSession> TakenSession::start(Client& client, const StartRequest& req
 TakenSession::TakenSession(TakenSession&& other) noexcept
     : client_(other.client_), id_(std::exchange(other.id_, {})) {}
 
-// A stop writes the profiles of what is left, so that goes first. After an error here, the lease ends
-// the session.
+// A stop writes the profiles of what is left, so that goes first. After an error here, the lease
+// ends the session.
 TakenSession::~TakenSession() {
   if (id_.empty()) return;
   (void)client_->take(id_);
