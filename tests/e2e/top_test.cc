@@ -207,7 +207,7 @@ TEST_F(TopE2eTest, ASignalLeavesNoSession) {
 // A terminal of tmux, on a server of its own.
 class Terminal {
  public:
-  Terminal(const fs::path& directory, int width, int height) : socket_(directory / "tmux") {
+  Terminal(int width, int height) {
     const Ended started = tmux({"-f", "/dev/null", "new-session", "-d", "-s", "t", "-x",
                                 std::to_string(width), "-y", std::to_string(height), "sh"});
     EXPECT_EQ(started.status, 0) << started.err;
@@ -242,20 +242,20 @@ class Terminal {
 
  private:
   Ended tmux(Args args) {
-    args.insert(args.begin(), {"tmux", "-u", "-S", socket_});
+    args.insert(args.begin(), {"tmux", "-u", "-S", directory_.path() / "socket"});
     const Process::Options here{.directory = {},
                                 .environment = {{"TERM", "xterm-256color"}, {"SHELL", "/bin/sh"}},
                                 .before_exec = {}};
     return run(args, here);
   }
 
-  fs::path socket_;
+  TemporaryDirectory directory_;  // of its own, since a server that ends still has its socket
 };
 
 class TopTerminalTest : public TopE2eTest {
  protected:
   void open(int width, int height, const std::string& environment = "") {
-    terminal_ = std::make_unique<Terminal>(directory_.path(), width, height);
+    terminal_ = std::make_unique<Terminal>(width, height);
     std::string line = "clear; " + environment + " ";
     const std::string pid = std::to_string(busy_.pid());
     for (const std::string& word : top_command({"-d", "500ms", "-p", pid})) {
@@ -338,7 +338,7 @@ TEST_F(TopTerminalTest, CtrlCEndsItAndItsSession) {
 }
 
 TEST_F(TopTerminalTest, APipeOfATerminalHasPlainText) {
-  terminal_ = std::make_unique<Terminal>(directory_.path(), 100, 50);
+  terminal_ = std::make_unique<Terminal>(100, 50);
   std::string line;
   const std::string pid = std::to_string(busy_.pid());
   for (const std::string& word : top_command({"-n1", "-d", "1s", "-p", pid})) line += word + " ";
