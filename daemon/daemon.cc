@@ -143,6 +143,9 @@ class Daemon final : public Service {
   awaitable<Result<ResultInfo>> dump(Caller caller, std::string id) override {
     return sessions_.dump(caller, std::move(id));
   }
+  awaitable<Result<std::string>> take(Caller caller, std::string id) override {
+    return sessions_.take(caller, std::move(id));
+  }
   awaitable<Result<ResultInfo>> export_windows(Caller caller, ExportRequest request) override {
     return sessions_.export_windows(caller, std::move(request));
   }

@@ -1,60 +1,19 @@
 #include "collectors/sampling/event_spec.h"
 
-#include <linux/perf_event.h>
-
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <fstream>
+#include <iterator>
 
+#include "formats/api/event_list.h"
 #include "formats/base/nearest_name.h"
 
 namespace profd {
 namespace {
 
-struct NamedEvent {
-  std::string_view name;
-  std::uint32_t type;
-  std::uint64_t config;
-  bool is_time = false;
-};
-
 constexpr std::uint64_t kDefaultFrequencyHz = 99;  // not 100: no lockstep with timers
 constexpr std::uint64_t kKernelDefaultMaxSampleRateHz = 100'000;
 constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
-
-// perf's names and aliases, perf-list(1).
-constexpr std::array kEvents = {
-    NamedEvent{"cpu", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
-    NamedEvent{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
-    NamedEvent{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true},
-    NamedEvent{"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
-    NamedEvent{"faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
-    NamedEvent{"minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN},
-    NamedEvent{"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ},
-    NamedEvent{"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-    NamedEvent{"cs", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
-    NamedEvent{"cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
-    NamedEvent{"migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
-    NamedEvent{"alignment-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS},
-    NamedEvent{"emulation-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS},
-    NamedEvent{"cgroup-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CGROUP_SWITCHES},
-    NamedEvent{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-    NamedEvent{"cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-    NamedEvent{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
-    NamedEvent{"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
-    NamedEvent{"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
-    NamedEvent{"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
-    NamedEvent{"branch-instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
-    NamedEvent{"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
-    NamedEvent{"bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES},
-    NamedEvent{"ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES},
-    NamedEvent{"stalled-cycles-frontend", PERF_TYPE_HARDWARE,
-               PERF_COUNT_HW_STALLED_CYCLES_FRONTEND},
-    NamedEvent{"idle-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND},
-    NamedEvent{"stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND},
-    NamedEvent{"idle-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND},
-};
 
 Error unknown_event(std::string_view name) {
   const std::vector<std::string_view> known = event_names();
@@ -62,7 +21,7 @@ Error unknown_event(std::string_view name) {
   std::ranges::transform(lower, lower.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string hint = did_you_mean(nearest_names(lower, known));
-  if (hint.empty()) hint = "perf list hw sw shows the names";
+  if (hint.empty()) hint = "profctl events lists the names";
   return fail(ErrorCode::kInvalidArgument,
               "unknown event '" + std::string(name.substr(0, 64)) + "'", hint);
 }
@@ -103,8 +62,9 @@ Result<void> set_rate(EventSpec& spec, std::uint64_t frequency_hz, std::uint64_t
 
 Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency_hz,
                                   std::uint64_t period) {
-  const auto* const event = std::ranges::find(kEvents, name, &NamedEvent::name);
-  if (event == kEvents.end()) return unknown_event(name);
+  const auto events = known_events();
+  const auto event = std::ranges::find(events, name, &KnownEvent::name);
+  if (event == events.end()) return unknown_event(name);
   EventSpec spec{.name = std::string(name),
                  .type = event->type,
                  .config = event->config,
@@ -116,8 +76,8 @@ Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency
 
 bool is_default_event(const EventSpec& event) {
   return event.same_events({.name = {},
-                            .type = kEvents.front().type,
-                            .config = kEvents.front().config,
+                            .type = known_events().front().type,
+                            .config = known_events().front().config,
                             .unit = {},
                             .frequency_hz = kDefaultFrequencyHz});
 }
@@ -129,7 +89,7 @@ std::string text_of(const EventSpec& event) {
 
 std::vector<std::string_view> event_names() {
   std::vector<std::string_view> names;
-  std::ranges::transform(kEvents, std::back_inserter(names), &NamedEvent::name);
+  std::ranges::transform(known_events(), std::back_inserter(names), &KnownEvent::name);
   return names;
 }
 

@@ -103,6 +103,12 @@ Result<ResultInfo> Client::dump(const std::string& id) {
   return ask_for_result("/v1/sessions/" + id + "/dump", {});
 }
 
+Result<std::string> Client::take(const std::string& id) {
+  if (auto checked = check_session_id(id); !checked) return checked.error();
+  return ask("POST", "/v1/sessions/" + id + "/take", {},
+             {.answer = limits_.encode, .stall = limits_.stall});
+}
+
 Result<ResultInfo> Client::export_windows(const ExportRequest& request) {
   return ask_for_result("/v1/exports", to_json(request));
 }

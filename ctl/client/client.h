@@ -46,6 +46,9 @@ class Client {
   // Every path of the result is valid (is_valid_result_path) and unique.
   Result<ResultInfo> stop(const std::string& id);
   Result<ResultInfo> dump(const std::string& id);
+  // The samples since the last take, or the start, as a profile.proto (.pb.gz); the session has
+  // them no more.
+  Result<std::string> take(const std::string& id);
   Result<ResultInfo> export_windows(const ExportRequest& request);
 
   Result<History> history(const HistoryRequest& request);

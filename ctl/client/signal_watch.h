@@ -31,6 +31,9 @@ class SignalWatch {
   // The next signal, or nothing after `limit`.
   std::optional<Arrival> wait(std::chrono::milliseconds limit);
 
+  // Readable when a signal has arrived.
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
   // The mask before this object, for a child process.
   [[nodiscard]] const sigset_t& former_mask() const { return former_mask_; }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ctl/client/signal_watch.h"
+#include "ctl/commands/hottest.h"
 #include "ctl/output/directory.h"
 #include "ctl/output/file.h"
 #include "ctl/output/text.h"
@@ -198,6 +199,10 @@ Result<int> fetch_directory(Client& client, const ResultInfo& result, const std:
   if (!output) return output.error();
   if (auto written = write_files(client, result, *output); !written) return written.error();
   output->keep();
+  // For the functions that are shown at the end; the directory is written without it.
+  const auto packed = result.named_profile && !console.json
+                          ? client.fetch(result.result, *result.named_profile)
+                          : Result<std::string>(std::string());
   delete_copy_of_daemon(client, result, console);
   if (console.json) {
     console.out << to_json(result.summary) << "\n";
@@ -210,6 +215,7 @@ Result<int> fetch_directory(Client& client, const ResultInfo& result, const std:
     console.err << "hint: pprof can't parse the path " << printable(output->absolute().string())
                 << "; run pprof inside that directory\n";
   }
+  if (packed) print_hottest(*packed, shown, console);
   return kExitOk;
 }
 
@@ -245,10 +251,9 @@ Result<void> make_parent(const std::string& file) {
   return {};
 }
 
-Result<void> write_file(Client& client, const ResultInfo& result, const Destination& destination) {
-  auto packed = fetch_named_profile(client, result);
-  if (!packed) return packed.error();
-  const auto bytes = converted(std::move(*packed), destination.form, result.summary.session);
+Result<void> write_file(const std::string& packed, const std::string& session,
+                        const Destination& destination) {
+  const auto bytes = converted(packed, destination.form, session);
   if (!bytes) return bytes.error();
   if (auto made = make_parent(destination.path); !made) return made;
   auto file = OutputFile::open(destination.path, ExistingFile::kRefused);
@@ -307,6 +312,13 @@ Result<std::vector<PartFile>> split_files(const std::string& packed,
   return files;
 }
 
+// Empty: `report` cannot read such a file.
+std::string source_path(const std::string& file, const Destination& destination) {
+  const bool is_source =
+      destination.form == ResultForm::kPprof || destination.form == ResultForm::kFolded;
+  return is_source && file != "-" ? file : std::string();
+}
+
 Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destination& destination,
                         const Console& console) {
   const std::string shown = destination.path.empty() ? "profd-" + result.result : destination.path;
@@ -331,12 +343,18 @@ Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destinat
                 << counted(static_cast<std::uint64_t>(file.samples), "sample") << "\n";
   }
   print_remarks(result.summary, console);
+  const std::string hottest = files->empty() ? "" : fs::path(shown) / files->front().path;
+  print_hottest(*packed, source_path(hottest, destination), console);
   return kExitOk;
 }
 
 Result<int> fetch_file(Client& client, const ResultInfo& result, const Destination& destination,
                        const Console& console) {
-  if (auto written = write_file(client, result, destination); !written) return written.error();
+  const auto packed = fetch_named_profile(client, result);
+  if (!packed) return packed.error();
+  if (auto written = write_file(*packed, result.summary.session, destination); !written) {
+    return written.error();
+  }
   delete_copy_of_daemon(client, result, console);
   if (destination.path != "-" && console.json) {
     console.out << to_json(result.summary) << "\n";
@@ -345,6 +363,7 @@ Result<int> fetch_file(Client& client, const ResultInfo& result, const Destinati
                 << counted(result.summary.ledger.written, "sample") << "\n";
   }
   print_remarks(result.summary, console);
+  print_hottest(*packed, source_path(destination.path, destination), console);
   return kExitOk;
 }
 

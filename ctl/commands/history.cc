@@ -2,6 +2,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
@@ -79,6 +80,7 @@ class ShowHistory final : public Subcommand {
     if (!request_.target.empty() && !has_matched) {
       return nothing_matched("'profctl history' without a target shows who used the CPU");
     }
+    if (!console.json && sees_own_processes_alone()) say_that_others_are_hidden(console);
     return print_answer(history, console, print_history);
   }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
@@ -177,6 +178,7 @@ class Ps final : public Subcommand {
       return kExitOk;
     }
     print(*window, console);
+    if (sees_own_processes_alone()) say_that_others_are_hidden(console);
     if (!has_range_) remark_that_mode_is_off(client, console);
     return kExitOk;
   }

@@ -31,7 +31,9 @@ constexpr std::chrono::minutes kAskInterval{1};
 
 struct RecordOptions {
   StartRequest request;
-  std::vector<std::string> command;  // empty: records the target of the request
+  // Empty: records the target of the request. With a target too, the recording of that lasts as
+  // long as the command.
+  std::vector<std::string> command;
   Destination output;
   bool ask_runtime = false;
 };
@@ -131,8 +133,10 @@ class Recording {
     if (!command) return command.error();
     command_.emplace(std::move(*command));
     StartRequest with_command = request();
-    with_command.target.pids = {static_cast<std::uint32_t>(command_->pid())};
-    with_command.from_exec = true;
+    if (with_command.target.empty()) {
+      with_command.target.pids = {static_cast<std::uint32_t>(command_->pid())};
+      with_command.from_exec = true;
+    }
     return start(with_command);
   }
 
@@ -144,6 +148,11 @@ class Recording {
 
   Result<int> record_to_the_end(const Console& console) {
     if (auto waited = wait_for_end(); !waited) return with_way_out(waited.error());
+    if (command_ && !was_signalled_ && !command_has_ended()) {
+      console_.err << "profctl: the recording has ended after "
+                   << duration_text(std::chrono::duration<double>(Clock::now() - started_).count())
+                   << "; the command runs on, as pid " << command_->pid() << "\n";
+    }
     auto written = stop_and_write(console);
     return written ? written : with_way_out(written.error());
   }
@@ -156,6 +165,7 @@ class Recording {
       const auto arrival = signals_.wait(next_tick());
       if (arrival) {
         if (!ends_recording(*arrival)) continue;
+        was_signalled_ = arrival->signal != SIGCHLD;
         ask_runtimes();  // a signal ends the recording while its targets still run
         return {};
       }
@@ -232,6 +242,7 @@ class Recording {
   SignalWatch signals_{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
   std::optional<HeldCommand> command_;
   std::string session_;
+  bool was_signalled_ = false;  // a signal ended the recording
   Clock::time_point started_;
   Clock::time_point asked_;  // when runtimes were last asked
 };
@@ -244,7 +255,7 @@ class Record final : public Subcommand {
                    "after -- ends") {}
 
   void add_options(OptionList& list) override {
-    add_session_request(list, options_.request);
+    add_session_request(list, options_.request, asks_for_stacks_);
     list.command(options_.command);
     list.rule([this] { return check_target(); });
     add_ask_runtime(list, options_.request.target, options_.ask_runtime);
@@ -253,6 +264,7 @@ class Record final : public Subcommand {
 
   Result<int> run(Client& client, const Console& console) override {
     warn_of_cost(options_.request, console);
+    if (asks_for_stacks_) say_that_stacks_are_always_on(console);
     Recording recording(client, options_, console);
     if (options_.command.empty()) return recording.record_target();
     return recording.record_command();
@@ -266,11 +278,11 @@ class Record final : public Subcommand {
       return invalid_argument("no target is given",
                               "name one (--pid, --all, ...) or a command: -- CMD ARGS");
     }
-    if (!has_target || !has_command) return {};
-    return invalid_argument("a target and a command exclude each other", "leave out one of them");
+    return {};
   }
 
   RecordOptions options_;
+  bool asks_for_stacks_ = false;
 };
 
 }  // namespace

@@ -17,4 +17,8 @@ void warn_of_cost(const StartRequest& request, const Console& console) {
       << " of each busy CPU, and some may be lost\nhint: --freq 999 shows the same functions\n";
 }
 
+void say_that_stacks_are_always_on(const Console& console) {
+  console.err << "profctl: stacks are always recorded, with and without -g\n";
+}
+
 }  // namespace profd

@@ -15,4 +15,7 @@ inline constexpr std::uint64_t kCostlyFrequency = 10'000;
 // On standard error; nothing for a usual frequency.
 void warn_of_cost(const StartRequest& request, const Console& console);
 
+// What perf's option -g is for. On standard error.
+void say_that_stacks_are_always_on(const Console& console);
+
 }  // namespace profd

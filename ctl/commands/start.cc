@@ -13,7 +13,7 @@ class Start final : public Subcommand {
   Start() : Subcommand("start", "Start a session and print its id") {}
 
   void add_options(OptionList& list) override {
-    add_session_request(list, request_);
+    add_session_request(list, request_, asks_for_stacks_);
     list.rule([this]() -> Result<void> {
       if (!request_.target.empty()) return {};
       return invalid_argument(
@@ -28,6 +28,7 @@ class Start final : public Subcommand {
       if (auto asked = ask_for_perf_maps(request_.target.pids); !asked) return asked.error();
     }
     warn_of_cost(request_, console);
+    if (asks_for_stacks_) say_that_stacks_are_always_on(console);
     const auto session = client.start(request_);
     if (!session) return session.error();
     console.out << (console.json ? started_json(*session) : *session) << "\n";
@@ -37,6 +38,7 @@ class Start final : public Subcommand {
  private:
   StartRequest request_;
   bool ask_runtime_ = false;
+  bool asks_for_stacks_ = false;
 };
 
 }  // namespace

@@ -72,6 +72,7 @@ std::unique_ptr<Subcommand> make_debuginfo();
 std::unique_ptr<Subcommand> make_diff();
 std::unique_ptr<Subcommand> make_doctor();
 std::unique_ptr<Subcommand> make_dump();
+std::unique_ptr<Subcommand> make_events();
 std::unique_ptr<Subcommand> make_export();
 std::unique_ptr<Subcommand> make_flame();
 std::unique_ptr<Subcommand> make_history();
@@ -82,5 +83,6 @@ std::unique_ptr<Subcommand> make_report();
 std::unique_ptr<Subcommand> make_start();
 std::unique_ptr<Subcommand> make_status();
 std::unique_ptr<Subcommand> make_stop();
+std::unique_ptr<Subcommand> make_top();
 
 }  // namespace profd

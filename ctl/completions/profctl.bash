@@ -30,7 +30,7 @@ _profctl_words() {
   users) getent passwd | cut -d: -f1 ;;
   units) systemctl list-units --plain --no-legend --no-pager --all 2>/dev/null | cut -d' ' -f1 ;;
   sessions) profctl list 2>/dev/null | sed 1d | cut -d' ' -f1 ;;
-  events) printf '%s\n' cpu cpu-clock task-clock cycles page-faults context-switches xray ;;
+  events) profctl events 2>/dev/null | sed 1d | cut -d' ' -f1 ;;
   esac
 }
 

@@ -28,7 +28,7 @@ function __profctl_values
         case --uid
             getent passwd | cut -d: -f1
         case -e --event
-            printf '%s\n' cpu cpu-clock task-clock cycles page-faults context-switches xray
+            profctl events 2>/dev/null | sed 1d | cut -d' ' -f1
         case --format
             if test (__profctl_subcommand) = convert
                 printf '%s\n' pprof prof folded speedscope html svg json trace

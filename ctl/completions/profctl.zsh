@@ -31,7 +31,7 @@ _profctl() {
   -u | --unit)
     list=(${(f)"$(systemctl list-units --plain --no-legend --no-pager --all 2>/dev/null | cut -d' ' -f1)"}) ;;
   --uid) _users; return ;;
-  -e | --event) list=(cpu cpu-clock task-clock cycles page-faults context-switches xray) ;;
+  -e | --event) list=(${(f)"$(profctl events 2>/dev/null | sed 1d | cut -d' ' -f1)"}) ;;
   --) _command_names -e; return ;;
   *)
     if [[ ${words[CURRENT]} == -* ]]; then

@@ -22,6 +22,7 @@ constexpr const char* kExamples = R"(Examples:
   profctl record -d 10s -o out -a                profile the whole host for 10 s
   profctl record -o out -- ./server --port 80    profile a command from its first instruction to its end
   profctl record -u nginx -F 499 -d 30s -o out   profile a systemd unit, 499 samples per second
+  profctl top                                    show live who uses the CPU, and in which functions
   profctl ps                                     show who used the CPU in the last minute
   profctl report --last 10m                      show which functions used the CPU
   profctl export --since 14:00 --until 14:10 -o out    write the profiles of a time in the past

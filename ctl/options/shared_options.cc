@@ -14,6 +14,25 @@ namespace {
 
 Result<std::string> parse_unit(const std::string& name) { return full_unit_name(name); }
 
+Result<std::string> as_name(const std::string& name) { return name; }
+
+// An option whose argument is a list: each part of it becomes a value.
+template <class T>
+Reader list_reader(std::vector<T>& out, Reader::Parse<T> parse) {
+  return Reader(
+      [&out, parse](const std::string& argument) -> Result<void> {
+        const auto parts = split_list(argument);
+        if (!parts) return parts.error();
+        for (const std::string& part : *parts) {
+          auto value = parse(part);
+          if (!value) return value.error();
+          out.push_back(std::move(*value));
+        }
+        return {};
+      },
+      true);
+}
+
 // Reads a time for a range. Times like "-10m" count from `now`.
 Reader::Function set_time(std::uint64_t& out_ms, WallTime now) {
   return [&out_ms, now](const std::string& argument) -> Result<void> {
@@ -39,20 +58,21 @@ void add_pids(OptionList& list, const std::string& help, std::vector<std::uint32
 void add_owners(OptionList& list, TargetRequest& target) {
   list.heading("Target");
   list.option("-u,--unit", "UNIT", "Processes of a systemd unit; nginx means nginx.service",
-              {target.units, parse_unit});
+              list_reader(target.units, parse_unit));
   list.option("-c,--container", "ID", "Processes of a container: its id or the start of its id",
-              target.containers);
+              list_reader(target.containers, as_name));
   list.heading("Options");
 }
 
 void add_processes(OptionList& list, TargetRequest& target, const std::string& comm_names) {
   list.heading("Target");
   add_pids(list, "Processes by pid: 1234 or 1234,5678; repeatable", target.pids);
-  list.option(comm_names, "NAME", "Processes with this command name; repeatable", target.comms);
+  list.option(comm_names, "NAME", "Processes with this command name: NAME or NAME,NAME; repeatable",
+              list_reader(target.comms, as_name));
   list.option("-G,--cgroup", "PATH", "Processes in this cgroup (v2) or below it",
               {target.cgroups, parse_cgroup});
   list.option("--uid", "USER", "Processes of this user, by number or name",
-              {target.uids, parse_user});
+              list_reader(target.uids, parse_user));
   add_owners(list, target);
   list.rule([&target] { return check_target(target); });
 }
@@ -64,14 +84,15 @@ void add_target(OptionList& list, TargetRequest& target) {
   list.heading("Options");
 }
 
-void add_session_request(OptionList& list, StartRequest& request) {
+void add_session_request(OptionList& list, StartRequest& request, bool& asks_for_stacks) {
   add_target(list, request.target);
   list.heading("Target");
   list.flag("--no-children", "Leave out the children of --pid", request.children, false);
   list.heading("Options");
+  list.flag("-g", "As in perf; stacks are always recorded", asks_for_stacks);
   list.flag("--threads", "Label each sample with the name of its thread", request.threads);
-  list.option("-e,--event", "EVENT", "What to sample, by its name in perf: page-faults, ... [cpu]",
-              request.event);
+  list.option("-e,--event", "EVENT",
+              "What to sample: page-faults, ...; 'profctl events' lists them [cpu]", request.event);
   list.option("--functions", "REGEX", "With --event xray: which functions to record [all]",
               request.functions);
   list.option("-F,--freq", "HZ",

@@ -27,8 +27,9 @@ void add_processes(OptionList& list, TargetRequest& target,
 // The same and --all
 void add_target(OptionList& list, TargetRequest& target);
 
-// What a new session needs: add_target(), --no-children, --event, --freq and so on.
-void add_session_request(OptionList& list, StartRequest& request);
+// What a new session needs: add_target(), --no-children, --event, --freq and so on; and -g, which
+// perf has for stacks.
+void add_session_request(OptionList& list, StartRequest& request, bool& asks_for_stacks);
 
 // --ask-runtime, an error without a pid in `target`
 void add_ask_runtime(OptionList& list, const TargetRequest& target, bool& ask_runtime);

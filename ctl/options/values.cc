@@ -2,6 +2,7 @@
 
 #include <pwd.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -58,6 +59,23 @@ Error invalid_pid(const std::string& text) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> split_list(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escaped = text[i] == '\\' && i + 1 < text.size() && text[i + 1] == ',';
+    if (is_escaped) ++i;
+    if (text[i] == ',' && !is_escaped) {
+      parts.emplace_back();
+    } else {
+      parts.back() += text[i];
+    }
+  }
+  const bool has_empty = parts.size() > 1 && std::ranges::find(parts, "") != parts.end();
+  if (!has_empty) return parts;
+  return invalid_argument("empty name in the list " + shown_argument(text),
+                          "give NAME,NAME; a comma of a name is written as \\,");
+}
 
 Result<std::vector<std::uint32_t>> parse_pids(const std::string& text) {
   constexpr std::uint32_t kMax = std::numeric_limits<std::int32_t>::max();

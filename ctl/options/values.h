@@ -11,6 +11,9 @@
 
 namespace profd {
 
+// The parts of "a,b"; "\\," is a comma of a name. An empty part is an error.
+[[nodiscard]] Result<std::vector<std::string>> split_list(const std::string& text);
+
 // "1234" or "1234,5678".
 [[nodiscard]] Result<std::vector<std::uint32_t>> parse_pids(const std::string& text);
 

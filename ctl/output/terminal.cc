@@ -74,6 +74,16 @@ std::string end_that_fits(std::string_view text, std::size_t columns) {
   return "…" + std::string(text.substr(at));
 }
 
+std::string start_that_fits(std::string_view text, std::size_t columns) {
+  if (columns_of(text) <= columns) return std::string(text);
+  if (columns == 0) return {};
+  std::size_t at = 0;
+  for (std::size_t left = columns; at < text.size(); ++at) {
+    if (is_first_byte(text[at]) && --left == 0) break;
+  }
+  return std::string(text.substr(0, at)) + "…";
+}
+
 bool show_in_pager(std::string_view text) {
   const char* const given = std::getenv("PAGER");
   const std::string command = given == nullptr ? "less" : given;

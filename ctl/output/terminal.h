@@ -35,6 +35,9 @@ enum class TextColor : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow 
 // The end of a text that is wider than `columns`, which begins with "…": names differ at their end.
 [[nodiscard]] std::string end_that_fits(std::string_view text, std::size_t columns);
 
+// The start of a text that is wider than `columns`, which then ends in "…".
+[[nodiscard]] std::string start_that_fits(std::string_view text, std::size_t columns);
+
 // Shows the text with $PAGER, or less. False: there is none ("" and "cat" are none), or it could
 // not be started; the caller then prints the text.
 [[nodiscard]] bool show_in_pager(std::string_view text);

@@ -86,11 +86,15 @@ object json_of(const DiffSide& side, bool has_cpu_time) {
 
 }  // namespace
 
-std::string to_json(const Report& report, std::size_t max_rows) {
+object report_json(const Report& report, std::size_t max_rows) {
   object json = json_of(report.scope);
   json.emplace("by", json_of(report.by));
   RowsOfReport(report, max_rows).add(report.rows, 0, json);
-  return json_text(json);
+  return json;
+}
+
+std::string to_json(const Report& report, std::size_t max_rows) {
+  return json_text(report_json(report, max_rows));
 }
 
 std::string to_json(const CallTree& tree) {

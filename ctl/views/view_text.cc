@@ -14,28 +14,11 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-TextColor color_of(const Group& group) {
-  if (group.kind == FrameKind::kKernel) return TextColor::kYellow;
-  return group.kind == FrameKind::kRuntime ? TextColor::kGreen : TextColor::kNone;
-}
-
 std::string upper(std::string_view text) {
   std::string result(text);
   std::ranges::transform(result, result.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return result;
-}
-
-// Of a row: percent of one CPU, CPU time where the duration is not known, or samples.
-std::string amount_text(const ViewScope& scope, const SampleValue& value) {
-  if (scope.has_cpu_percent()) return percent_text(scope.cpu_percent_of(value));
-  if (scope.has_cpu_time) return cpu_time_text(value.cpu_ns);
-  return std::to_string(value.samples);
-}
-
-std::string amount_title(const ViewScope& scope) {
-  if (scope.has_cpu_percent()) return "CPU";
-  return scope.has_cpu_time ? "TIME" : "SAMPLES";
 }
 
 std::string share_text_of(const ViewScope& scope, const SampleValue& value) {
@@ -132,6 +115,22 @@ std::string cpu_time_text(std::int64_t cpu_ns) {
   const double seconds = static_cast<double>(cpu_ns) / kNsPerSecond;
   return seconds < 120 ? decimal_text(seconds, seconds < 10 ? 2 : 1) + " s"
                        : duration_text(seconds);
+}
+
+TextColor color_of(const Group& group) {
+  if (group.kind == FrameKind::kKernel) return TextColor::kYellow;
+  return group.kind == FrameKind::kRuntime ? TextColor::kGreen : TextColor::kNone;
+}
+
+std::string amount_text(const ViewScope& scope, const SampleValue& value) {
+  if (scope.has_cpu_percent()) return percent_text(scope.cpu_percent_of(value));
+  if (scope.has_cpu_time) return cpu_time_text(value.cpu_ns);
+  return std::to_string(value.samples);
+}
+
+std::string amount_title(const ViewScope& scope) {
+  if (scope.has_cpu_percent()) return "CPU";
+  return scope.has_cpu_time ? "TIME" : "SAMPLES";
 }
 
 std::string scope_text(const ViewScope& scope) {

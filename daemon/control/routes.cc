@@ -132,6 +132,19 @@ asio::awaitable<Reply> dump_session(Exchange& exchange) {
   co_return co_await std::move(encoding);
 }
 
+Reply reply_bytes(Result<std::string> bytes) {
+  if (!bytes) return reply_error(bytes.error());
+  Reply reply;
+  reply.content_type = "application/octet-stream";
+  reply.text = std::move(*bytes);
+  return reply;
+}
+
+asio::awaitable<Reply> take_from_session(Exchange& exchange) {
+  auto operation = exchange.service.take(exchange.caller, exchange.id);
+  co_return reply_bytes(co_await std::move(operation));
+}
+
 asio::awaitable<Reply> make_export(Exchange& exchange) {
   auto request = parse_export_request(exchange.body);
   if (!request) co_return reply_error(request.error());
@@ -174,12 +187,7 @@ asio::awaitable<Reply> get_windows(Exchange& exchange) {
 
 asio::awaitable<Reply> get_window(Exchange& exchange) {
   auto operation = exchange.service.window_file(exchange.caller, exchange.id);
-  auto file = co_await std::move(operation);
-  if (!file) co_return reply_error(file.error());
-  Reply reply;
-  reply.content_type = "application/octet-stream";
-  reply.text = std::move(*file);
-  co_return reply;
+  co_return reply_bytes(co_await std::move(operation));
 }
 
 Reply reply_file(Result<OpenedFile> file) {
@@ -217,6 +225,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {http::verb::get, "/v1/sessions/ID", get_session},
     {http::verb::post, "/v1/sessions/ID/stop", stop_session},
     {http::verb::post, "/v1/sessions/ID/dump", dump_session},
+    {http::verb::post, "/v1/sessions/ID/take", take_from_session},
     {http::verb::post, "/v1/exports", make_export},
     {http::verb::post, "/v1/history", list_windows},
     {http::verb::get, "/v1/history/last", get_last_window},

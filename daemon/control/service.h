@@ -42,6 +42,8 @@ class Service {
   virtual std::vector<SessionInfo> sessions(const Caller& caller) = 0;
   virtual boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id) = 0;
   virtual boost::asio::awaitable<Result<ResultInfo>> dump(Caller caller, std::string id) = 0;
+  // A profile.proto with names.
+  virtual boost::asio::awaitable<Result<std::string>> take(Caller caller, std::string id) = 0;
 
   // Of the windows that continuous mode keeps.
   virtual boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,

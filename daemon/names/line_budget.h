@@ -1,5 +1,5 @@
-// The CPU time for reading DWARF: of one session's result, or of continuous mode, where it is
-// refilled as time passes.
+// The CPU time for reading DWARF: of one session's result, or of continuous mode or of a session
+// whose samples are taken again and again, where it is refilled as time passes.
 //
 // The user whose samples cause the work pays for it, not the owner of the file: any user can map
 // the files of root and run code at each of their addresses. Users get half of it together, and one
@@ -22,7 +22,7 @@ class LineBudget {
 
   // Users with a part of their own. All others share one.
   static constexpr std::size_t kMaxUsers = 16;
-  // How long the refill of all of it takes: 0.2 s of CPU time a minute.
+  // How long the refill of all of it takes: in continuous mode, 0.2 s of CPU time a minute.
   static constexpr std::chrono::minutes kRefillTime{10};
 
   [[nodiscard]] static LineBudget of_session() {
@@ -33,6 +33,12 @@ class LineBudget {
   // other work on a host that is idle.
   [[nodiscard]] static LineBudget of_continuous_mode() {
     return LineBudget(std::chrono::seconds(2), std::chrono::milliseconds(250),
+                      std::chrono::microseconds(500));
+  }
+  // Of one session: its reader may take samples every second or two. 0.05 s of CPU time a minute,
+  // since `profctl top` has to cost less than 0.5 % of a CPU in all.
+  [[nodiscard]] static LineBudget of_taken_samples() {
+    return LineBudget(std::chrono::milliseconds(500), std::chrono::milliseconds(62),
                       std::chrono::microseconds(500));
   }
 

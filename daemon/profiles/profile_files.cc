@@ -51,20 +51,32 @@ Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& ke
   return objects.write(result, max_images_bytes(!snapshot.hide_kernel), symbols, names);
 }
 
+NamedProfile name_frames(const SessionSnapshot& snapshot, LineBudget& lines, CodeNaming& naming) {
+  SymbolBudgets budgets;
+  const UserNames users = read_user_names();
+  return build_named_profile(snapshot,
+                             {.files = naming.files(),
+                              .kernel = naming.kernel(),
+                              .budgets = budgets,
+                              .users = users,
+                              .line_budget = &lines},
+                             host_name());
+}
+
+std::uint64_t count_samples(const PprofProfile& profile) {
+  std::uint64_t samples = 0;
+  for (std::size_t i = 0; i < profile.samples().size(); ++i) {
+    samples += static_cast<std::uint64_t>(profile.values(i).front());
+  }
+  return samples;
+}
+
 // Returns how well its samples are named. After it, the cache has their names.
 Result<NameShares> write_named_profile(const SessionSnapshot& snapshot,
                                        const SessionSummary& summary, CodeNaming& naming,
                                        ResultWriter& result) {
-  SymbolBudgets budgets;
-  LineBudget line_budget = LineBudget::of_session();
-  const UserNames users = read_user_names();
-  NamedProfile named = build_named_profile(snapshot,
-                                           {.files = naming.files(),
-                                            .kernel = naming.kernel(),
-                                            .budgets = budgets,
-                                            .users = users,
-                                            .line_budget = &line_budget},
-                                           host_name());
+  LineBudget lines = LineBudget::of_session();
+  NamedProfile named = name_frames(snapshot, lines, naming);
   named.profile.own_data = to_json(summary);
   auto added = result.add(kNamedProfile, encode_pprof_gzip(named.profile));
   if (!added) return added.error();
@@ -208,6 +220,18 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming
       write_images(snapshot, kernel, objects, symbols, naming.cache(), result);
   if (!images) return images.error();
   return summary;
+}
+
+Result<std::string> PartEncoder::encode(const SessionSnapshot& part, CodeNaming& naming) {
+  NamingEnd end(naming);
+  lines_.refill(part.lasted);
+  NamedProfile named = name_frames(part, lines_, naming);
+  end.set_shares(named.shares);
+  SessionSummary summary = summarize(part);
+  summary.ledger = ledger_of(part, {});
+  summary.ledger.written = count_samples(named.profile);
+  named.profile.own_data = to_json(summary);
+  return encode_pprof_gzip(named.profile);
 }
 
 }  // namespace profd

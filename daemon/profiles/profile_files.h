@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/names/code_naming.h"
+#include "daemon/names/line_budget.h"
 #include "daemon/profiles/profile_builder.h"
 #include "daemon/samples/snapshot.h"
 #include "daemon/storage/result_writer.h"
@@ -22,6 +23,16 @@ namespace profd {
 // them. Reads /proc/kallsyms.
 [[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot,
                                                    CodeNaming& naming, ResultWriter& result);
+
+// Encodes the samples of a session part by part, each as a profile.proto with names, gzip. Its own
+// data are session.json without profiles.
+class PartEncoder {
+ public:
+  [[nodiscard]] Result<std::string> encode(const SessionSnapshot& part, CodeNaming& naming);
+
+ private:
+  LineBudget lines_ = LineBudget::of_taken_samples();
+};
 
 // Adds one profile for each process image to `result`. The caller writes the images that they name,
 // except for JIT images. The ledger's `written` is counted by reading the files back from the disk.

@@ -88,6 +88,12 @@ SessionSamples Aggregator::close(SessionSlot slot) {
   return std::exchange(sessions_.at(slot), std::nullopt).value();
 }
 
+SessionSamples Aggregator::take(SessionSlot slot) {
+  SessionSamples taken = close(slot);
+  open(slot, taken.limit_bytes, taken.threads.has_value(), taken.shares);
+  return taken;
+}
+
 const SessionSamples& Aggregator::samples(SessionSlot slot) const {
   return sessions_.at(slot).value();
 }

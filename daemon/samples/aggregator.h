@@ -69,6 +69,8 @@ class Aggregator final : public SampleSink {
   void open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads = false,
             MemoryShares shares = MemoryShares::kNone);
   [[nodiscard]] SessionSamples close(SessionSlot slot);
+  // What close() would give; from now on the slot's samples are counted anew.
+  [[nodiscard]] SessionSamples take(SessionSlot slot);
   [[nodiscard]] const SessionSamples& samples(SessionSlot slot) const;
 
   [[nodiscard]] ProcessTable& processes() { return processes_; }

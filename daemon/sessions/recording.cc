@@ -22,6 +22,11 @@ SessionInfo Recording::describe() const {
 
 boost::asio::awaitable<Result<void>> Recording::wait_until_begun() { co_return Result<void>(); }
 
+boost::asio::awaitable<Result<NamedPart>> Recording::take() {
+  co_return fail(ErrorCode::kUnsupported, "samples of session " + id() + " cannot be taken",
+                 "profctl dump " + id() + " copies what it has so far");
+}
+
 Result<void> Recorder::check(const StartRequest& /*request*/) const { return {}; }
 
 boost::asio::awaitable<void> Recorder::prepare(TargetRequest /*target*/) { co_return; }

@@ -31,6 +31,10 @@ class ResultWriter;
 // without committing it. It is called and destroyed on the worker's thread.
 using Measurement = std::function<Result<SessionSummary>(CodeNaming& naming, ResultWriter& writer)>;
 
+// A part of the data, as the function that makes a profile.proto with names of them, gzip. It is
+// called and destroyed on the worker's thread too.
+using NamedPart = std::function<Result<std::string>(CodeNaming& naming)>;
+
 // The session of a recording, its caller and what it records.
 struct RecordingRequest {
   std::string id;  // of the session
@@ -75,10 +79,16 @@ class Recording {
   // A copy of the data so far.
   [[nodiscard]] virtual boost::asio::awaitable<Result<Measurement>> copy() = 0;
 
+  // Moves the data since the last take, or the start, out of the recording, which continues: no
+  // gap is between two parts, and nothing is in both. One at a time. After an error, the data are
+  // still there.
+  [[nodiscard]] virtual boost::asio::awaitable<Result<NamedPart>> take();
+
   // The daemon's memory for the data; a copy takes as much.
   [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 
-  // Called when the data are on the disk and the measurement is destroyed. The result, which may be
+  // Called when the data are on the disk and the measurement is destroyed, and now and then after a
+  // take. The result, which may be
   // empty, releases memory: it is called and destroyed on the worker's thread, since that takes
   // long.
   [[nodiscard]] virtual std::function<void()> on_stored() { return {}; }

@@ -44,6 +44,14 @@ Target target_of(const StartRequest& request, const TargetRequest& processes, co
   return target;
 }
 
+// The counts of `now` without those that were part of `before`.
+SlotLedger difference_of(SlotLedger now, const SlotLedger& before) {
+  now.taken -= before.taken;
+  now.received -= before.received;
+  for (std::size_t i = 0; i < kLossCount; ++i) now.lost[i] -= before.lost[i];
+  return now;
+}
+
 // Lost by the kernel side or on the way, and refused by the aggregator.
 std::uint64_t lost_of(const SlotLedger& ledger, std::uint64_t refused) {
   return std::accumulate(ledger.lost.begin(), ledger.lost.end(), refused);
@@ -106,7 +114,7 @@ class SampleRecorder::SampleRecording final : public Recording {
         co_await yield();
       }
       if (are_taken_) co_return has_ended();
-      ledger = parts_.source.slot_ledger(slot_);
+      ledger = difference_of(parts_.source.slot_ledger(slot_), taken_.ledger);
       parts_.source.drain();
       if (agrees_with(ledger)) break;
     }
@@ -117,7 +125,27 @@ class SampleRecorder::SampleRecording final : public Recording {
     co_return co_await std::move(operation);
   }
 
+  // What is on its way counts in the next part.
+  boost::asio::awaitable<Result<NamedPart>> take() override {
+    (void)parts_.source.drain();
+    SessionSnapshot snapshot = empty_snapshot();
+    SlotLedger now = parts_.source.slot_ledger(slot_);
+    now.taken = std::accumulate(now.lost.begin(), now.lost.end(), now.received);
+    snapshot.ledger = difference_of(now, taken_.ledger);
+    add_samples(snapshot, parts_.aggregator.take(slot_), parts_.aggregator.processes());
+    taken_.ledger = now;
+    taken_.samples += snapshot.samples;
+    taken_.refused += snapshot.refused;
+    taken_.time += snapshot.lasted;
+    count_refused(snapshot);
+    if (parts_.naming != nullptr) parts_.naming->hold(snapshot);
+    auto operation = named_part(std::move(snapshot));
+    co_return co_await std::move(operation);
+  }
+
+  // A process that has ended may have samples in the rings.
   std::function<void()> on_stored() override {
+    (void)parts_.source.drain();
     ForgottenImages forgotten = parts_.aggregator.forget_processes();
     if (forgotten.empty()) return {};
     return [forgotten = std::move(forgotten)]() mutable { forgotten.destroy(); };
@@ -159,14 +187,13 @@ class SampleRecorder::SampleRecording final : public Recording {
 
   SessionSnapshot take_samples() {
     SessionSnapshot snapshot = empty_snapshot();
-    snapshot.ledger = parts_.source.stop(slot_);
+    const SlotLedger ledger = parts_.source.stop(slot_);
+    snapshot.ledger = difference_of(ledger, taken_.ledger);
     add_samples(snapshot, parts_.aggregator.close(slot_), parts_.aggregator.processes());
     are_taken_ = true;
-    if (parts_.refusals != nullptr && !owner().privileged) {
-      parts_.refusals->add(owner().uid, "ledger.lost.memory_limit", snapshot.refused);
-    }
-    final_info_.samples = snapshot.samples;
-    final_info_.lost = lost_of(snapshot.ledger, snapshot.refused);
+    count_refused(snapshot);
+    final_info_.samples = taken_.samples + snapshot.samples;
+    final_info_.lost = lost_of(ledger, taken_.refused + snapshot.refused);
     final_bytes_ = snapshot.bytes;
     if (parts_.naming != nullptr) parts_.naming->hold(snapshot);
     if (const auto dropped = parts_.aggregator.take_dropped_mappings(); dropped != 0) {
@@ -188,17 +215,24 @@ class SampleRecorder::SampleRecording final : public Recording {
       return;
     }
     const SessionSamples& samples = parts_.aggregator.samples(slot_);
-    info.samples = samples.samples;
-    info.lost = lost_of(parts_.source.slot_ledger(slot_), samples.refused);
+    info.samples = taken_.samples + samples.samples;
+    info.lost = lost_of(parts_.source.slot_ledger(slot_), taken_.refused + samples.refused);
     info.targets_alive =
         is_running() ? parts_.source.has_targets(slot_) : final_info_.targets_alive;
   }
 
+  void count_refused(const SessionSnapshot& snapshot) {
+    if (parts_.refusals == nullptr || owner().privileged) return;
+    parts_.refusals->add(owner().uid, "ledger.lost.memory_limit", snapshot.refused);
+  }
+
+  // Of the time since the last take.
   [[nodiscard]] SessionSnapshot empty_snapshot() const {
     SessionSnapshot snapshot;
     snapshot.session = id();
-    snapshot.started = started();
-    snapshot.lasted = duration();
+    snapshot.started =
+        started() + std::chrono::duration_cast<std::chrono::system_clock::duration>(taken_.time);
+    snapshot.lasted = duration() - taken_.time;
     snapshot.event = event_;
     snapshot.hide_kernel = !owner().privileged;
     if (!snapshot.hide_kernel) snapshot.bpf_functions = parts_.source.bpf_functions();
@@ -239,11 +273,32 @@ class SampleRecorder::SampleRecording final : public Recording {
     co_return measurement;
   }
 
+  boost::asio::awaitable<Result<NamedPart>> named_part(SessionSnapshot taken) {
+    const auto snapshot = std::make_shared<SessionSnapshot>(std::move(taken));
+    if (parts_.naming != nullptr) {
+      co_await parts_.naming->resolve(*snapshot);
+    }
+    NamedPart part = [snapshot, encoder = encoder_](CodeNaming& naming) {
+      return encoder->encode(*snapshot, naming);
+    };
+    co_return part;
+  }
+
+  // What take() gave away, in all.
+  struct Taken {
+    SlotLedger ledger;
+    std::uint64_t samples = 0;
+    std::uint64_t refused = 0;
+    std::chrono::nanoseconds time{};
+  };
+
   EventSpec event_;
   SessionSlot slot_;
   SampleRecorder& recorder_;
   const Parts& parts_;
-  bool are_taken_ = false;  // the samples, and the slot is not the session's any more
+  Taken taken_;
+  std::shared_ptr<PartEncoder> encoder_ = std::make_shared<PartEncoder>();  // of one take at a time
+  bool are_taken_ = false;  // the last samples, and the slot is not the session's any more
   SessionInfo final_info_;  // targets_alive since end(), the rest since then
   std::uint64_t final_bytes_ = 0;
 };

@@ -33,6 +33,10 @@ struct Sessions::Session {
   std::shared_ptr<Recording> recording;
   std::chrono::steady_clock::time_point lease_end = std::chrono::steady_clock::time_point::max();
   boost::asio::steady_timer duration;  // ends the session when it expires
+  bool is_being_taken = false;
+  NamedPart part;                // that was taken, and could not be encoded
+  std::uint64_t part_bytes = 0;  // of the part that is being encoded
+  std::chrono::steady_clock::time_point part_released_at{};
   unsigned dumps = 0;
   unsigned dumps_being_written = 0;
   std::uint64_t dump_bytes = 0;  // of dumps_being_written

@@ -286,7 +286,7 @@ Holdings Sessions::held_by(uid_t uid) const {
     if (!is_of_user(session->recording->owner().uid)) continue;
     ++held.sessions;
     held.dumps += session->dumps_being_written;
-    held.bytes += session->recording->bytes() + session->dump_bytes;
+    held.bytes += session->recording->bytes() + session->dump_bytes + session->part_bytes;
   }
   return held;
 }

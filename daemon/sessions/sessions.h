@@ -61,6 +61,10 @@ class Sessions {
   [[nodiscard]] boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id);
   [[nodiscard]] boost::asio::awaitable<Result<ResultInfo>> dump(Caller caller, std::string id);
 
+  // The samples of a running session since its last take, or its start, as a profile.proto with
+  // names; the session has them no more. kBusy: another take of it is under way. In takes.cc.
+  [[nodiscard]] boost::asio::awaitable<Result<std::string>> take(Caller caller, std::string id);
+
   // A result like a dump, of kept windows. An unprivileged caller may have to wait until exports of
   // others end.
   [[nodiscard]] boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
@@ -112,6 +116,7 @@ class Sessions {
   boost::asio::awaitable<Result<StoredResult>> write_dump(SessionPtr session, User waiting);
   boost::asio::awaitable<Result<StoredResult>> write(Measurement& measurement, StoredResult result,
                                                      User waiting);
+  boost::asio::awaitable<Result<std::string>> take_part(SessionPtr session, User waiting);
   boost::asio::awaitable<void> release(std::shared_ptr<Recording> recording);
 
   boost::asio::awaitable<void> check_every_second();

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collectors/sampling/event_spec.h"
 #include "formats/api/error_json.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/ctl/profctl_fixture.h"
@@ -38,6 +40,30 @@ TEST_F(CommandsTest, AHighFrequencyIsStartedWithAWarning) {
   EXPECT_EQ(high.code, 0);
   EXPECT_THAT(high.err, HasSubstr("20000 samples a second take about 20.0 % of each busy CPU"));
   EXPECT_EQ(high.out, usual.out);
+}
+
+// What make_event_spec() accepts, the list has, and the other way round.
+TEST_F(CommandsTest, EventsListsEachEventWithALine) {
+  const Ran ran = run({"events"});
+  EXPECT_EQ(ran.code, 0);
+  std::istringstream lines(ran.out);
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_THAT(line, StartsWith("EVENT"));
+  std::vector<std::string> names;
+  while (std::getline(lines, line)) {
+    names.push_back(line.substr(0, line.find(' ')));
+    EXPECT_GT(line.size(), 50U) << line;
+  }
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(names.back(), "xray");
+  names.pop_back();
+  std::vector<std::string> known;
+  for (const std::string_view name : event_names()) known.emplace_back(name);
+  EXPECT_EQ(names, known);
+  EXPECT_THAT(ran.out, HasSubstr("cpu-clock"));
+  EXPECT_THAT(run({"events", "--json"}).out,
+              StartsWith(R"({"events":[{"event":"cpu","on_host":"yes","help":")"));
 }
 
 TEST_F(CommandsTest, StartPrintsTheIdAlone) {

@@ -68,6 +68,22 @@ TEST_F(OptionsTest, TargetsAreCollectedFromEveryForm) {
   EXPECT_FALSE(request.children);
 }
 
+TEST_F(OptionsTest, TargetsAreListsWithCommas) {
+  const StartRequest request = request_of({"start", "-n", "nginx,a b", "-n", "x\\,y", "-u",
+                                           "a,b.scope", "-c", "4f0c,5f", "--uid", "1000,root"});
+  EXPECT_THAT(request.target.comms, ElementsAre("nginx", "a b", "x,y"));
+  EXPECT_THAT(request.target.units, ElementsAre("a.service", "b.scope"));
+  EXPECT_THAT(request.target.containers, ElementsAre("4f0c", "5f"));
+  EXPECT_THAT(request.target.uids, ElementsAre(1000, 0));
+  for (const char* const list : {",", "a,", ",a", "a,,b"}) {
+    for (const char* const option : {"-n", "-u", "-c"}) {
+      const Ran ran = run({"start", option, list});
+      EXPECT_EQ(ran.code, kExitUsage) << option << list;
+      EXPECT_THAT(ran.err, HasSubstr("empty name in the list"));
+    }
+  }
+}
+
 TEST_F(OptionsTest, UnitsAndContainersAreTargetsOfSessionsToo) {
   const StartRequest request =
       request_of({"start", "-u", "nginx", "--unit", "a.scope", "-c", "4f0c"});
@@ -186,7 +202,7 @@ Error refused(Arguments arguments) {
 
 TEST_F(OptionsTest, AWrongCommandLineIsNoStatusOfTheCommand) {
   const std::pair<Arguments, const char*> table[] = {
-      {{"record", "-a", "--", "ls"}, "exclude each other"},
+      {{"record", "-p", "x", "--", "ls"}, "invalid pid"},
       {{"record", "-F", "often", "--", "ls"}, "often"},
       {{"--json", "record", "--formt", "folded", "--", "ls"}, "did you mean --format?"}};
   for (const auto& [arguments, text] : table) {
@@ -254,7 +270,7 @@ TEST_F(OptionsTest, AnUnknownOptionHasTheSubcommandsThatHaveIt) {
        "ps: unknown option --format; stop, dump, record, export and convert have it",
        "profctl ps"},
       {{"list", "-a"},
-       "list: unknown option -a; start, record, export and debuginfo have it",
+       "list: unknown option -a; start, record, top, export and debuginfo have it",
        "profctl list"},
       {{"ps", "--lmit", "3"}, "ps: unknown option --lmit", "--limit"},
       {{"--jsn"}, "unknown option --jsn", "--json"},

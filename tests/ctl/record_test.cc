@@ -217,6 +217,37 @@ TEST_F(RecordTest, ASignalThatOnlyProfctlGotIsPassedToTheCommand) {
   EXPECT_TRUE(wrote());
 }
 
+TEST_F(RecordTest, SigintToProfctlAloneEndsTheRecordingAndReachesTheCommand) {
+  service_.on_session = [main = ::pthread_self()](SessionInfo&) { ::pthread_kill(main, SIGINT); };
+  const Ran ran = record({"--", "sh", "-c", "trap 'exit 42' INT; while :; do sleep 0.1; done"});
+  EXPECT_EQ(ran.code, 42);
+  EXPECT_TRUE(wrote());
+  EXPECT_THAT(ran.err, Not(HasSubstr("runs on")));
+}
+
+TEST_F(RecordTest, ATargetIsRecordedAsLongAsTheCommandRuns) {
+  const Ran ran = record({"-a", "-g", "--", "sh", "-c", "exit 7"});
+  EXPECT_EQ(ran.code, 7) << ran.err;
+  EXPECT_TRUE(wrote());
+  const StartRequest& request = service_.started.back();
+  EXPECT_TRUE(request.target.all);
+  EXPECT_TRUE(request.target.pids.empty());
+  EXPECT_FALSE(request.from_exec);
+  EXPECT_THAT(ran.err, HasSubstr("stacks are always recorded"));
+}
+
+TEST_F(RecordTest, ARecordingThatEndsBeforeItsCommandSaysSo) {
+  int polls = 0;
+  service_.on_session = [&](SessionInfo& info) {
+    if (++polls == 2) info.state = "ended";
+  };
+  const Ran ran = record({"-d", "50ms", "--", "sh", "-c", "sleep 3; exit 7"});
+  EXPECT_EQ(ran.code, 7);
+  EXPECT_THAT(ran.err, testing::StartsWith("profctl: the recording has ended after "));
+  EXPECT_THAT(ran.err, HasSubstr("; the command runs on, as pid "));
+  EXPECT_TRUE(wrote());
+}
+
 TEST_F(RecordTest, ProgressIsForTerminalsOnly) {
   int polls = 0;
   service_.on_session = [&](SessionInfo& info) {

@@ -68,6 +68,7 @@ class Walk {
   }
 
   Ended profctl(const Args& command) {
+    if (command[1] == "top") return daemon_.profctl({"top", "-n1", "-d", "500ms"});  // a pipe
     const Ended ended = daemon_.profctl(Args(command.begin() + 1, command.end()));
     if (command[1] == "start") {
       session_ = ended.out.substr(0, ended.out.find('\n'));

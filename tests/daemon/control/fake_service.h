@@ -36,6 +36,7 @@ class FakeService : public Service {
   std::optional<Error> error;                                     // given instead, when set
   std::function<void()> on_call;                                  // before anything else
   std::function<void(SessionInfo&)> on_session;                   // changes what session() gives
+  std::function<Result<std::string>()> on_take;                   // what take gives
   std::function<boost::asio::awaitable<void>()> before_result;    // awaited by stop and dump
   std::function<boost::asio::awaitable<void>(IsWanted)> on_wait;  // awaited by windows_after
 
@@ -69,6 +70,13 @@ class FakeService : public Service {
     note(caller, "dump " + id);
     if (before_result) co_await before_result();
     co_return give(id);
+  }
+
+  boost::asio::awaitable<Result<std::string>> take(Caller caller, std::string id) override {
+    note(caller, "take " + id);
+    if (error) co_return *error;
+    if (id != info.session) co_return unknown(id);
+    co_return on_take ? on_take() : Result<std::string>(std::string());
   }
 
   boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,

@@ -72,6 +72,7 @@ TEST_F(ControlServerTest, EveryRouteCallsItsFunction) {
       {"GET", "/v1/sessions/5f2c01ab", "", 200, "session 5f2c01ab"},
       {"POST", "/v1/sessions/5f2c01ab/stop", "", 200, "stop 5f2c01ab"},
       {"POST", "/v1/sessions/5f2c01ab/dump", "", 200, "dump 5f2c01ab"},
+      {"POST", "/v1/sessions/5f2c01ab/take", "", 200, "take 5f2c01ab"},
       {"GET", "/v1/results/5f2c01ab/files/work.1.prof", "", 200, "open 5f2c01ab work.1.prof"},
       {"GET", "/v1/results/5f2c01ab/files/objects/k.so", "", 200, "open 5f2c01ab objects/k.so"},
       {"DELETE", "/v1/results/5f2c01ab", "", 204, "remove 5f2c01ab"},

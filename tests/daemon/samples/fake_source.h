@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <array>
+#include <bit>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -70,7 +71,10 @@ class FakeSource final : public Sampler {
   bool drain() override {
     ++drains;
     while (!waiting_.empty()) {
-      sink_.on_sample(waiting_.front().view());
+      const SampleView sample = waiting_.front().view();
+      auto& slot = slots.at(static_cast<SessionSlot>(std::countr_zero(sample.sessions)));
+      if (slot) ++slot->ledger.received;
+      sink_.on_sample(sample);
       waiting_.pop_front();
     }
     return is_flooded;

@@ -49,6 +49,9 @@ struct Script {
   bool has_lost_its_targets = false;
   int ends = 0;
   int stored = 0;
+  int takes = 0;
+  bool has_parts = false;
+  bool has_memory = true;
 };
 
 class FakeRecording final : public Recording {
@@ -67,6 +70,14 @@ class FakeRecording final : public Recording {
   }
   boost::asio::awaitable<Result<Measurement>> copy() override {
     co_return Measurement(write_no_data);
+  }
+  boost::asio::awaitable<Result<NamedPart>> take() override {
+    if (!script_.has_parts) co_return co_await Recording::take();
+    NamedPart part = [number = ++script_.takes, &script = script_](CodeNaming&) {
+      return script.has_memory ? Result<std::string>("part " + std::to_string(number))
+                               : Result<std::string>(fail(ErrorCode::kInternal, "no memory"));
+    };
+    co_return part;
   }
   [[nodiscard]] std::uint64_t bytes() const override { return 0; }
   std::function<void()> on_stored() override {
@@ -209,6 +220,21 @@ TEST_F(RecordingTest, ThatEndsBeforeItsDurationDoesNotDelayTheShutdown) {
   start_fake(3'600'000).value();
   recorder_.script.has_lost_its_targets = true;
   run_until([this] { return recorder_.script.stored == 1; });
+}
+
+TEST_F(RecordingTest, WithoutPartsSaysThatNoneCanBeTaken) {
+  const std::string id = start_fake().value();
+  EXPECT_EQ(run(sessions().take(kRoot, id)).error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(RecordingTest, ThatCouldNotBeEncodedGivesTheSamePartToTheNextTake) {
+  recorder_.script.has_parts = true;
+  recorder_.script.has_memory = false;
+  const std::string id = start_fake().value();
+  EXPECT_EQ(run(sessions().take(kRoot, id)).error().message, "no memory");
+  recorder_.script.has_memory = true;
+  EXPECT_EQ(run(sessions().take(kRoot, id)).value(), "part 1");
+  EXPECT_EQ(run(sessions().take(kRoot, id)).value(), "part 2");
 }
 
 TEST_F(RecordingTest, ThatFailsGivesItsReasonToTheFirstStop) {
