@@ -5,11 +5,13 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "collectors/door/one_way.h"
 #include "collectors/door/packets.h"
@@ -25,6 +27,10 @@ namespace {
 constexpr std::uint64_t kOpenFiles = 2 * kMaxClients + 16;
 // A client gets so long to read the rest of an answer when the daemon has closed the connection.
 constexpr std::int64_t kLastReadLimitNanoseconds = 10'000'000'000;
+// So many clients at a time may read the rest of an answer. The daemon counts them no more, so else
+// one user could take the room of all by reading nothing.
+constexpr std::size_t kMaxEnding = 96;
+static_assert(kMaxAdmitted + kMaxEnding < kMaxClients);
 constexpr int kSweepIntervalMilliseconds = 1000;
 constexpr int kAcceptPauseMilliseconds = 100;
 constexpr int kEvents = 64;
@@ -65,8 +71,9 @@ class Side {
 
 class Connection {
  public:
-  Connection(UniqueFd client, UniqueFd daemon, std::uint64_t token)
-      : client_(std::move(client), token),
+  Connection(UniqueFd client, std::uint32_t uid, UniqueFd daemon, std::uint64_t token)
+      : uid_(uid),
+        client_(std::move(client), token),
         daemon_(std::move(daemon), token + 1),
         to_daemon_(client_.fd(), daemon_.fd()),
         to_client_(daemon_.fd(), client_.fd()) {}
@@ -100,8 +107,10 @@ class Connection {
     return last_read_ns_ != 0 && now > last_read_ns_;
   }
   [[nodiscard]] bool is_ending() const { return last_read_ns_ != 0; }
+  [[nodiscard]] std::uint32_t uid() const { return uid_; }
 
  private:
+  std::uint32_t uid_;
   Side client_;
   Side daemon_;
   OneWay to_daemon_;
@@ -140,7 +149,7 @@ class Door {
  private:
   [[nodiscard]] int timeout_ms() const {
     if (is_starved_) return kAcceptPauseMilliseconds;
-    return ending_ > 0 ? kSweepIntervalMilliseconds : -1;
+    return !ending_.empty() ? kSweepIntervalMilliseconds : -1;
   }
 
   void watch_listener() {
@@ -160,12 +169,23 @@ class Door {
     const bool was_ending = found->second.is_ending();
     const bool is_client = event.data.u64 % 2 == 0;
     const bool goes_on = found->second.handle(epoll_.get(), is_client, event.events);
-    if (!was_ending && found->second.is_ending()) ++ending_;
+    if (!was_ending && found->second.is_ending()) ending_.push_back(number);
     if (!goes_on) end(found);
+    if (ending_.size() > kMaxEnding && !is_finishing_) end_one_early();
+  }
+
+  // The one of the user with most of them that began to end first.
+  void end_one_early() {
+    const auto uid_of = [this](std::uint64_t number) { return connections_.at(number).uid(); };
+    std::map<std::uint32_t, std::size_t> count_of;
+    for (const std::uint64_t number : ending_) ++count_of[uid_of(number)];
+    const auto most =
+        std::ranges::max_element(count_of, {}, [](const auto& counted) { return counted.second; });
+    end(connections_.find(*std::ranges::find(ending_, most->first, uid_of)));
   }
 
   void end(std::map<std::uint64_t, Connection>::iterator connection) {
-    if (connection->second.is_ending()) --ending_;
+    if (connection->second.is_ending()) std::erase(ending_, connection->first);
     connections_.erase(connection);  // closes the client's socket, which may take long
   }
 
@@ -194,7 +214,8 @@ class Door {
     const UniqueFd theirs(ends[1]);
     if (!announce(*peer, theirs.get())) return;
     const std::uint64_t token = kFirstClient + 2 * next_;
-    const auto added = connections_.try_emplace(next_, std::move(client), std::move(ours), token);
+    const auto added =
+        connections_.try_emplace(next_, std::move(client), peer->uid, std::move(ours), token);
     ++next_;
     if (!added.first->second.run(epoll_.get())) end(added.first);
   }
@@ -215,7 +236,7 @@ class Door {
   // Ends the connections whose clients do not read the rest of their answers.
   void sweep() {
     const std::int64_t now = now_ns(CLOCK_MONOTONIC);
-    if (ending_ == 0 || now < next_sweep_ns_) return;
+    if (ending_.empty() || now < next_sweep_ns_) return;
     next_sweep_ns_ = now + std::int64_t{kSweepIntervalMilliseconds} * 1'000'000;
     for (auto at = connections_.begin(); at != connections_.end();) {
       const auto connection = at++;
@@ -231,8 +252,8 @@ class Door {
   DoorPage& page_;
   UniqueFd epoll_;
   std::map<std::uint64_t, Connection> connections_;
-  std::uint64_t next_ = 0;  // connection's number
-  std::size_t ending_ = 0;  // connections that the daemon has closed
+  std::uint64_t next_ = 0;             // connection's number
+  std::vector<std::uint64_t> ending_;  // that the daemon has closed, the first one first
   std::int64_t next_sweep_ns_ = 0;
   bool accepts_ = true;
   bool is_listener_watched_ = false;

@@ -14,7 +14,9 @@
 
 namespace profd::door {
 
-// More than the daemon admits: those over its limits get an answer.
+// Clients that the daemon admits at a time, and those that the door has room for: clients over the
+// limits get an answer, and those that the daemon has closed may read the rest of theirs.
+inline constexpr std::size_t kMaxAdmitted = 1024;
 inline constexpr std::size_t kMaxClients = 1152;
 
 // For sandbox::run_as_child().

@@ -69,7 +69,10 @@ class DoorTest : public ::testing::Test {
   }
 
   [[nodiscard]] std::size_t descriptors_of_daemon() {
-    const std::string directory = "/proc/" + std::to_string(daemon_.process().pid()) + "/fd";
+    return descriptors_of(daemon_.process().pid());
+  }
+  [[nodiscard]] static std::size_t descriptors_of(pid_t process) {
+    const std::string directory = "/proc/" + std::to_string(process) + "/fd";
     const auto entries = std::filesystem::directory_iterator(directory);
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
   }
@@ -124,6 +127,33 @@ TEST_F(DoorTest, LingeringDescriptorsDelayTheirSendersAlone) {
   RawClient user;
   user.connect_as(daemon_.socket(), kSomebody, kSomebody);
   EXPECT_EQ(user.ask("GET", "/v1/status").status, 200) << "the new door";
+}
+
+// The daemon has sent all that they asked for and closed their connections.
+TEST_F(DoorTest, ClientsThatReadNothingTakeFewOfItsPlaces) {
+  constexpr std::size_t kClients = 300;
+  constexpr std::size_t kMostEnding = 96;
+  const pid_t door = test::child_called("profd-door", daemon_.process().pid());
+  ASSERT_GT(door, 0);
+  const std::size_t before = descriptors_of(door);
+  std::string requests;
+  for (int i = 0; i < 16; ++i) requests += "GET /metrics HTTP/1.1\r\nHost: profd\r\n\r\n";
+  requests += "GET /v1/none HTTP/1.1\r\nHost: profd\r\nConnection: close\r\n\r\n";
+  std::vector<std::unique_ptr<RawClient>> clients;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    clients.push_back(std::make_unique<RawClient>());
+    clients.back()->connect_as(daemon_.socket(), kSomebody, kSomebody);
+    ASSERT_TRUE(clients.back()->send(requests));
+    most = std::max(most, descriptors_of(door) - before);
+  }
+  EXPECT_GT(most, kMostEnding) << "the door keeps them for a while";
+  // Two of each client, and those of other clients.
+  constexpr std::size_t kMostDescriptors = 2 * kMostEnding + 20;
+  EXPECT_TRUE(eventually([&] { return descriptors_of(door) <= before + kMostDescriptors; }, 5s));
+  RawClient other;
+  other.connect_as(daemon_.socket(), kSomebody + 1, kSomebody + 1);
+  EXPECT_EQ(other.ask("GET", "/v1/status").status, 200);
 }
 
 TEST_F(DoorTest, ADoorThatDiesIsReplaced) {
