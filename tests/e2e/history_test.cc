@@ -297,7 +297,7 @@ TEST(HistoryOffTest, WithoutContinuousModeErrorsHaveACauseAndAHint) {
     const Ended ended = daemon.profctl(args);
     EXPECT_EQ(ended.status, 4) << args[0];
     EXPECT_THAT(ended.err, AllOf(HasSubstr("profctl: "), HasSubstr("hint: "))) << args[0];
-    EXPECT_THAT(ended.err, HasSubstr("[continuous]")) << args[0];
+    EXPECT_THAT(ended.err, HasSubstr("continuous.enabled = true")) << args[0];
   }
 }
 

@@ -255,7 +255,7 @@ TEST_F(WindowHistoryTest, NoWindowsAtAllHaveAHint) {
   for (const Error& error : {run(history_->last(kRoot)).error(),
                              run(history_->list(kRoot, {})).error(), export_all(kRoot).error()}) {
     EXPECT_EQ(error.code, ErrorCode::kNotFound);
-    EXPECT_THAT(error.hint, HasSubstr("[continuous]"));
+    EXPECT_THAT(error.hint, HasSubstr("continuous.enabled = true"));
   }
 }
 
