@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -18,7 +19,6 @@ constexpr std::size_t kNoMappingOfAddress = std::numeric_limits<std::size_t>::ma
 class GperftoolsImport {
  public:
   GperftoolsImport(const Profile& profile, Samples& to) : profile_(profile), to_(to) {
-    // The first line that contains an address counts, as in Go's pprof.
     for (const Profile::Record& record : profile.records()) {
       const auto pcs = profile.pcs(record);
       for (std::size_t i = 0; i < pcs.size(); ++i) {
@@ -28,12 +28,7 @@ class GperftoolsImport {
   }
 
   void name(const NameAddresses& name_addresses) {
-    std::map<std::size_t, std::vector<std::uint64_t>> by_mapping;
-    for (const auto& [address, location] : locations_) {
-      by_mapping[mapping_of(address)].push_back(address);
-    }
-    for (auto& [mapping, addresses] : by_mapping) {
-      std::ranges::sort(addresses);
+    for (const auto& [mapping, addresses] : addresses_by_mapping()) {
       if (mapping == kNoMappingOfAddress) {
         add_unnamed("", addresses);
         continue;
@@ -72,13 +67,33 @@ class GperftoolsImport {
     return at == 0 || pcs[at] == 0 ? pcs[at] : pcs[at] - 1;
   }
 
-  [[nodiscard]] std::size_t mapping_of(std::uint64_t address) const {
-    const auto found = std::ranges::find_if(profile_.mappings, [&](const ProfileMapping& mapping) {
-      return mapping.start <= address && address < mapping.end;
-    });
-    return found == profile_.mappings.end()
-               ? kNoMappingOfAddress
-               : static_cast<std::size_t>(found - profile_.mappings.begin());
+  // In their order. The first line that contains an address counts, as in Go's pprof.
+  [[nodiscard]] std::map<std::size_t, std::vector<std::uint64_t>> addresses_by_mapping() const {
+    std::vector<std::uint64_t> addresses;
+    addresses.reserve(locations_.size());
+    for (const auto& [address, location] : locations_) addresses.push_back(address);
+    std::ranges::sort(addresses);
+    std::vector<std::size_t> by_start;
+    for (std::size_t i = 0; i < profile_.mappings.size(); ++i) {
+      if (profile_.mappings[i].start < profile_.mappings[i].end) by_start.push_back(i);
+    }
+    std::vector<std::size_t> by_end = by_start;
+    const auto start_of = [this](std::size_t i) { return profile_.mappings[i].start; };
+    const auto end_of = [this](std::size_t i) { return profile_.mappings[i].end; };
+    std::ranges::sort(by_start, {}, start_of);
+    std::ranges::sort(by_end, {}, end_of);
+    std::map<std::size_t, std::vector<std::uint64_t>> by_mapping;
+    std::set<std::size_t> around;  // the mappings that contain the address
+    auto started = by_start.begin();
+    auto ended = by_end.begin();
+    for (const std::uint64_t address : addresses) {
+      for (; started != by_start.end() && start_of(*started) <= address; ++started) {
+        around.insert(*started);
+      }
+      for (; ended != by_end.end() && end_of(*ended) <= address; ++ended) around.erase(*ended);
+      by_mapping[around.empty() ? kNoMappingOfAddress : *around.begin()].push_back(address);
+    }
+    return by_mapping;
   }
 
   void add_named(const std::string& path, std::span<const std::uint64_t> addresses,

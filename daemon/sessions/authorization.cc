@@ -69,11 +69,11 @@ std::string own_namespace(const char* kind) {
   return self.valid() ? namespace_of(self.get(), kind) : std::string();
 }
 
-// Whether the caller's pids may be numbers of another PID namespace than profd's. Nobody reads the
-// answer to a caller that has ended.
+// Whether the caller's pids may be numbers of another PID namespace than profd's. Of a caller that
+// has ended that is not known: a process of any namespace may have its socket.
 bool has_other_pids(const Caller& caller) {
   const auto process = open_process(caller.pid);
-  if (!process) return false;
+  if (!process) return true;
   const std::string theirs = namespace_of(process->get(), "ns/pid");
   return !theirs.empty() && theirs != own_namespace("ns/pid");
 }

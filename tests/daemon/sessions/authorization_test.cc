@@ -178,6 +178,23 @@ TEST(Authorization, AProcessInAnotherUserNamespaceIsRefused) {
       << decided.error().message;
 }
 
+// A process of another PID namespace may have its socket.
+TEST(Authorization, PidsOfACallerThatHasEndedAreRefused) {
+  const Sitter process({{kAliceUid, kAliceUid, kAliceUid}, {kStaff, kStaff, kStaff}}, true);
+  TargetRequest target;
+  target.pids = {static_cast<std::uint32_t>(process.pid())};
+  Caller caller = caller_of(kAliceUid, kStaff);
+  caller.pid = ::getpid();
+  EXPECT_TRUE(authorize_target(caller, target));
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  caller.pid = child;
+  const auto decided = authorize_target(caller, target);
+  ASSERT_FALSE(decided);
+  EXPECT_EQ(decided.error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(Authorization, ANameCanNotForgeTheIds) {
   // The name is before the ids in a process's status; the process inherits it from this thread.
   ::prctl(PR_SET_NAME, "a\nUid:\t4711\t47");
