@@ -52,11 +52,11 @@ const std::string& path_of(const HitProcess& process, const DebugFileQuery& quer
 void add_text(SeededHash& hash, std::string_view text) {
   hash.add(text.size());
   while (!text.empty()) {
-    const std::string_view piece = text.substr(0, sizeof(std::uint64_t));
+    const std::string_view word_bytes = text.substr(0, sizeof(std::uint64_t));
     std::uint64_t word = 0;
-    std::memcpy(&word, piece.data(), piece.size());
+    std::memcpy(&word, word_bytes.data(), word_bytes.size());
     hash.add(word);
-    text.remove_prefix(piece.size());
+    text.remove_prefix(word_bytes.size());
   }
 }
 
