@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """A flame graph's file in headless Chromium, from file://, without network: keys, clicks, search, menu and links.
 
     browser_test.py PROFCTL OUTPUT

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """An independent reader of jitdumps, as an oracle: one line for each LOAD, with its lines of source below.
 
     jitdump_oracle.py FILE

@@ -125,8 +125,8 @@ TEST(JitDumpReader, AgreesWithAnotherReaderOnFilesOfRealRuntimes) {
   for (const char* name : {"bun.dump", "cpython.dump", "erlang.dump", "java.dump", "node.dump",
                            "node_unwinding.dump", "php.dump"}) {
     const std::string data = std::string(FORMATS_TEST_DATA);
-    const std::string expected =
-        test::output_of("python3 " + data + "/../jit/jitdump_oracle.py " + data + "/jit/" + name);
+    const std::string expected = test::output_of(
+        "/usr/bin/python3 " + data + "/../jit/jitdump_oracle.py " + data + "/jit/" + name);
     const std::string file = data_file(name);
     const ReadJitDump whole = read_whole(file);
     EXPECT_EQ(whole.all_malformed(), 0U) << name;
