@@ -26,6 +26,10 @@ class ArenaSpace {
   void release(const ArenaBlock& block);
 
   [[nodiscard]] std::size_t arenas() const { return gaps_.size(); }
+  [[nodiscard]] bool is_empty(std::size_t arena) const {
+    const Gaps& gaps = gaps_[arena];
+    return gaps.size() == 1 && gaps.begin()->second == arena_words_;
+  }
   [[nodiscard]] std::uint64_t words_taken() const { return words_taken_; }
   [[nodiscard]] std::uint64_t words_in_all() const {
     return std::uint64_t{max_arenas_} * arena_words_;

@@ -38,8 +38,6 @@ Result<SharedArray<T>> map_array(int fd, std::size_t count, const char* what) {
 using ArenaWords = SharedArray<std::uint32_t>;
 
 Result<ArenaWords> create_arena(int arenas, std::uint32_t index) {
-  ::prctl(PR_SET_NAME, "make-arena");
-  lower_priority_of_worker();
   bpf_map_create_opts options{};
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;
@@ -55,12 +53,27 @@ Result<ArenaWords> create_arena(int arenas, std::uint32_t index) {
   return words;
 }
 
+// A change of a map of maps waits for a grace period, which nobody but the thread does.
+template <class Call>
+auto on_thread(Call call) {
+  return std::async(std::launch::async, [call = std::move(call)]() mutable {
+    ::prctl(PR_SET_NAME, "unwind-memory");
+    lower_priority_of_worker();
+    return call();
+  });
+}
+
+bool is_running(const auto& result) {
+  return result.valid() && result.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
 class KernelTableMaps final : public TableMaps {
  public:
   explicit KernelTableMaps(const Programs& programs) : programs_(programs) {}
   Result<void> open();
 
   Result<std::optional<std::span<std::uint32_t>>> make_arena(std::uint32_t index) override;
+  bool drop_arena(std::uint32_t index) override;
   std::span<profd_rule> rules() override { return {rules_.get(), PROFD_MAX_RULES}; }
   Result<void> put(const profd_table_key& key, const profd_table& table) override;
   void erase(const profd_table_key& key) override { bpf_map_delete_elem(tables_, &key); }
@@ -77,8 +90,10 @@ class KernelTableMaps final : public TableMaps {
   int arenas_ = -1;
   SharedArray<profd_rule> rules_;
   SharedArray<profd_filter> filter_;
-  std::vector<ArenaWords> arena_words_;
-  std::future<Result<ArenaWords>> next_arena_;  // last, since its end is waited for
+  std::vector<ArenaWords> arena_words_;  // null: dropped
+  // Last, since their ends are waited for.
+  std::future<Result<ArenaWords>> new_arena_;
+  std::future<void> dropped_arena_;
 };
 
 Result<void> KernelTableMaps::open() {
@@ -100,22 +115,35 @@ Result<void> KernelTableMaps::open() {
   return {};
 }
 
-// A change of a map of maps waits for a grace period, which nobody but the thread does.
 Result<std::optional<std::span<std::uint32_t>>> KernelTableMaps::make_arena(std::uint32_t index) {
-  if (!next_arena_.valid()) {
+  if (is_running(dropped_arena_)) return std::optional<std::span<std::uint32_t>>();
+  if (!new_arena_.valid()) {
     try {
-      next_arena_ = std::async(std::launch::async, create_arena, arenas_, index);
+      new_arena_ = on_thread([arenas = arenas_, index] { return create_arena(arenas, index); });
     } catch (const std::system_error& error) {
       return fail(ErrorCode::kIo, std::string("no thread for unwind tables: ") + error.what());
     }
   }
-  if (next_arena_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    return std::optional<std::span<std::uint32_t>>();
-  }
-  auto words = next_arena_.get();
+  if (is_running(new_arena_)) return std::optional<std::span<std::uint32_t>>();
+  auto words = new_arena_.get();
   if (!words) return words.error();
-  arena_words_.push_back(std::move(*words));
-  return std::optional(std::span(arena_words_.back().get(), PROFD_ARENA_WORDS));
+  if (arena_words_.size() <= index) arena_words_.resize(index + 1);
+  arena_words_[index] = std::move(*words);
+  return std::optional(std::span(arena_words_[index].get(), PROFD_ARENA_WORDS));
+}
+
+bool KernelTableMaps::drop_arena(std::uint32_t index) {
+  if (new_arena_.valid() || is_running(dropped_arena_)) return false;
+  try {
+    dropped_arena_ = on_thread([arenas = arenas_, index, words = arena_words_[index].get()] {
+      bpf_map_delete_elem(arenas, &index);
+      Unmap{kArenaBytes}(words);
+    });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  (void)arena_words_[index].release();
+  return true;
 }
 
 // The system call orders the rows, written before it, before the entry that refers to them.

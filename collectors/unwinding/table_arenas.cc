@@ -31,7 +31,7 @@ std::uint64_t TableArenas::words_of(const UnwindRegionView& region) {
 
 std::optional<PlacedRegion> TableArenas::place(const UnwindRegionView& region,
                                                const ArenaBlock& block) {
-  if (!make_arenas()) {
+  if (!make_arena(block.arena)) {
     space_.release(block);
     return std::nullopt;
   }
@@ -45,15 +45,34 @@ std::optional<PlacedRegion> TableArenas::place(const UnwindRegionView& region,
   return PlacedRegion{.number = region.header.region, .table = table, .block = block};
 }
 
-// Creates the arenas that are in use and have no memory yet. False if there is none, or not yet.
-bool TableArenas::make_arenas() {
-  while (arenas_.size() < space_.arenas()) {
-    const auto made = maps_->make_arena(static_cast<std::uint32_t>(arenas_.size()));
-    is_making_arena_ = made && !*made;
-    if (!made || !*made) return false;
-    arenas_.push_back(**made);
+// One at a time. False: it has no memory, or not yet.
+bool TableArenas::make_arena(std::uint32_t index) {
+  if (arenas_.size() <= index) arenas_.resize(index + 1);
+  while (arenas_[index].words.empty()) {
+    const std::uint32_t next = being_made_.value_or(index);
+    const auto made = maps_->make_arena(next);
+    being_made_.reset();
+    if (!made) return false;
+    if (!*made) {
+      being_made_ = next;
+      return false;
+    }
+    arenas_[next].words = **made;
   }
   return true;
+}
+
+void TableArenas::drop_empty_arena() {
+  bool has_dropped = false;
+  for (std::uint32_t index = 1; index < arenas_.size(); ++index) {
+    Arena& arena = arenas_[index];
+    const bool is_empty = !arena.words.empty() && space_.is_empty(index);
+    if (is_empty && arena.was_empty && !has_dropped && maps_->drop_arena(index)) {
+      arena.words = {};
+      has_dropped = true;
+    }
+    arena.was_empty = is_empty;
+  }
 }
 
 // Ends, because there are far more numbers than tables.
@@ -67,7 +86,7 @@ std::uint32_t TableArenas::next_number() {
 void TableArenas::write(const PlacedRegion& region, const UnwindRegionView& view,
                         std::span<const std::uint32_t> rules) {
   const std::span<std::uint32_t> words =
-      arenas_[region.block.arena].subspan(region.block.at, region.block.words);
+      arenas_[region.block.arena].words.subspan(region.block.at, region.block.words);
   const auto rows_at = region.block.at + static_cast<std::uint32_t>(view.bucket_starts.size());
   auto out = words.begin();
   for (const std::uint32_t start : view.bucket_starts) *out++ = rows_at + start;
@@ -90,8 +109,8 @@ std::optional<std::uint32_t> TableArenas::find_rule(const PlacedRegion& region,
                                                     std::uint32_t offset) const {
   const std::uint32_t bucket = (offset >> PROFD_BUCKET_SHIFT) - region.table.first_bucket;
   if (bucket >= region.table.bucket_count) return std::nullopt;
-  return profd_row_rule(
-      row_for(arenas_[region.block.arena], region.table, bucket, offset & PROFD_ROW_OFFSET_MASK));
+  return profd_row_rule(row_for(arenas_[region.block.arena].words, region.table, bucket,
+                                offset & PROFD_ROW_OFFSET_MASK));
 }
 
 std::uint64_t TableArenas::bytes_taken() const {
@@ -99,7 +118,9 @@ std::uint64_t TableArenas::bytes_taken() const {
 }
 
 std::uint64_t TableArenas::arena_bytes() const {
-  return arenas_.size() * std::uint64_t{arena_words_} * sizeof(std::uint32_t);
+  const auto made =
+      std::ranges::count_if(arenas_, [](const Arena& arena) { return !arena.words.empty(); });
+  return static_cast<std::uint64_t>(made) * arena_words_ * sizeof(std::uint32_t);
 }
 
 }  // namespace profd

@@ -43,11 +43,14 @@ class TableArenas {
                                                   const ArenaBlock& block);
 
   // Whether place() may succeed soon, since an arena is being made.
-  [[nodiscard]] bool is_making_arena() const { return is_making_arena_; }
+  [[nodiscard]] bool is_making_arena() const { return being_made_.has_value(); }
   // To be called now and then meanwhile.
   void look_for_arena() {
-    if (is_making_arena_) (void)make_arenas();
+    if (being_made_) (void)make_arena(*being_made_);
   }
+
+  // Gives back the memory of an arena other than the first that was empty at the last call too.
+  void drop_empty_arena();
 
   // Copies the rows. `rules` maps the table's own dictionary to places in the common one.
   void write(const PlacedRegion& region, const UnwindRegionView& view,
@@ -65,14 +68,18 @@ class TableArenas {
   [[nodiscard]] std::uint64_t arena_bytes() const;  // kernel memory of all arenas
 
  private:
-  bool make_arenas();
+  bool make_arena(std::uint32_t index);
   std::uint32_t next_number();
 
   TableMaps* maps_;
   std::uint32_t arena_words_;
   ArenaSpace space_;
-  std::vector<std::span<std::uint32_t>> arenas_;
-  bool is_making_arena_ = false;
+  struct Arena {
+    std::span<std::uint32_t> words{};  // empty: no memory
+    bool was_empty = false;            // at the last drop_empty_arena()
+  };
+  std::vector<Arena> arenas_;
+  std::optional<std::uint32_t> being_made_;
   std::set<std::uint32_t> numbers_;  // in use
   std::uint32_t last_number_ = 0;
 };

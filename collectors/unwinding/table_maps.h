@@ -21,10 +21,13 @@ class TableMaps {
   TableMaps& operator=(const TableMaps&) = delete;
   virtual ~TableMaps() = default;
 
-  // The words of the arena that is made next, which the programs can read too. Valid as long as
-  // *this. The first call begins to make it, which takes 10 to 30 ms: none until then, and an error
-  // once if there is no memory. To be called with the same index until there is a result.
+  // The words of a new arena, which the programs can read too. Valid until drop_arena(). The first
+  // call begins to make it, which takes 10 to 30 ms: none until then, and an error once if there is
+  // no memory. To be called with the same index until there is a result.
   virtual Result<std::optional<std::span<std::uint32_t>>> make_arena(std::uint32_t index) = 0;
+  // Gives back the memory of an arena that no entry refers to and no program is reading. False, and
+  // nothing is done, while another one is being made or given back.
+  virtual bool drop_arena(std::uint32_t index) = 0;
   virtual std::span<profd_rule> rules() = 0;
   virtual Result<void> put(const profd_table_key& key, const profd_table& table) = 0;
   virtual void erase(const profd_table_key& key) = 0;

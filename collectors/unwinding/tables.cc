@@ -16,6 +16,7 @@ constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
 constexpr std::chrono::milliseconds kScanInterval{100};
 constexpr std::size_t kTablesOfScan = 128;  // to forget so many takes 4 ms
+constexpr std::size_t kFlood = 256;         // files; less are not worth new memory
 // Of the tables that a scan checks: each takes a system call, and another one to forget it.
 constexpr std::size_t kEntriesOfScan = 256;
 constexpr TableUse kOneEntry{.words = 0, .entries = 1};
@@ -46,9 +47,24 @@ FileRegions regions_of(std::uint64_t file_offset, std::uint64_t bytes, std::uint
   return regions;
 }
 
-UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits)
+UnwindTables::SharedTable::SharedTable(const SharedTable& other, std::pmr::memory_resource* memory)
+    : content(other.content, memory),
+      payer(other.payer),
+      refusal(other.refusal),
+      pinned(other.pinned),
+      process(other.process),
+      changed_ns(other.changed_ns),
+      next_check_ns(other.next_check_ns),
+      rows(other.rows),
+      regions(other.regions, memory),
+      rules(other.rules, memory),
+      entries(other.entries, memory) {}
+
+UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits,
+                           ProcessUsers::IsGone is_gone)
     : limits_(limits),
       maps_(std::move(maps)),
+      is_gone_(std::move(is_gone)),
       arenas_(*maps_, limits.max_bytes, limits.arena_words),
       rules_(maps_->rules()),
       budget_({.words = arenas_.words_in_all(), .entries = limits.max_entries}) {
@@ -56,25 +72,25 @@ UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLi
 }
 
 UnwindTables::State UnwindTables::state(const FileKey& file) const {
-  const auto known = by_file_.find(file);
-  if (known == by_file_.end()) return State::kUnknown;
+  const auto known = known_->by_file.find(file);
+  if (known == known_->by_file.end()) return State::kUnknown;
   return known->second->refusal ? State::kNone : State::kReady;
 }
 
 std::optional<UnwindTables::Refusal> UnwindTables::refusal_of(const FileKey& file) const {
-  const auto known = by_file_.find(file);
-  return known == by_file_.end() ? std::nullopt : known->second->refusal;
+  const auto known = known_->by_file.find(file);
+  return known == known_->by_file.end() ? std::nullopt : known->second->refusal;
 }
 
 bool UnwindTables::share(const MappedCode& file, const std::string& content) {
-  const auto known = by_content_.find(content);
-  if (known == by_content_.end()) return false;
+  const auto known = known_->by_content.find(content);
+  if (known == known_->by_content.end()) return false;
   known->second->changed_ns = now_ns_;  // keeps make_room_for_file() from evicting it
   take_over(*known->second, file.payer);
   const bool has_room = make_room_for_file(file.payer);
   // Also a table in use is evicted for others from a user over the share.
-  const auto kept = by_content_.find(content);
-  if (kept == by_content_.end()) return false;
+  const auto kept = known_->by_content.find(content);
+  if (kept == known_->by_content.end()) return false;
   if (has_room) add_file(kept->second, file);
   return true;
 }
@@ -82,9 +98,9 @@ bool UnwindTables::share(const MappedCode& file, const std::string& content) {
 std::optional<TableRefusal> UnwindTables::install(const MappedCode& file,
                                                   const std::string& content,
                                                   const UnwindTableView& table) {
-  if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
+  if (known_->by_file.contains(file.key) || share(file, content)) return std::nullopt;
   if (!make_room_for_file(file.payer)) return refusal_for(file.payer, kOneEntry);
-  SharedTable shared(content, file.payer, &memory_);
+  SharedTable shared(content, file.payer, &known_->memory);
   if (const auto refusal = store(shared, table)) return refusal;
   add_table(file, std::move(shared));
   return std::nullopt;
@@ -93,21 +109,21 @@ std::optional<TableRefusal> UnwindTables::install(const MappedCode& file,
 std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file,
                                                   const std::string& content,
                                                   const UnwindTableView& table) {
-  if (!by_file_.contains(file.key)) return install(file, content, table);
-  SharedTable shared(content, file.payer, &memory_);
+  if (!known_->by_file.contains(file.key)) return install(file, content, table);
+  SharedTable shared(content, file.payer, &known_->memory);
   const auto refusal = store(shared, table);
   if (refusal && arenas_.is_making_arena()) return refusal;
   // To make room, it may have been evicted already.
-  if (by_file_.contains(file.key)) free_when_unused(unpublish(file.key));
+  if (known_->by_file.contains(file.key)) free_when_unused(unpublish(file.key));
   if (!refusal) add_table(file, std::move(shared));
   return refusal;
 }
 
 bool UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
-  if (by_file_.contains(file.key)) return false;
+  if (known_->by_file.contains(file.key)) return false;
   ++refused_[static_cast<std::size_t>(reason)];
   if (!make_room_for_file(file.payer)) return true;
-  SharedTable refused({}, file.payer, &memory_);
+  SharedTable refused({}, file.payer, &known_->memory);
   refused.refusal = Refusal{.reason = reason, .since_ns = now_ns_};
   add_table(file, std::move(refused));
   return true;
@@ -121,15 +137,15 @@ void UnwindTables::forget(const FileKey& file) {
 }
 
 void UnwindTables::cover(const MappedCode& file) {
-  const auto known = by_file_.find(file.key);
-  if (known == by_file_.end()) return;
+  const auto known = known_->by_file.find(file.key);
+  if (known == known_->by_file.end()) return;
   take_over(*known->second, file.payer);
   add_entries(*known->second, file.key, file.regions);
 }
 
 std::uint32_t UnwindTables::payer_of(const FileKey& file) const {
-  const auto known = by_file_.find(file);
-  return known == by_file_.end() ? 0 : known->second->payer;
+  const auto known = known_->by_file.find(file);
+  return known == known_->by_file.end() ? 0 : known->second->payer;
 }
 
 // What root's processes use does not depend on the share of the user who was first.
@@ -143,18 +159,19 @@ void UnwindTables::take_over(SharedTable& shared, std::uint32_t payer) {
 void UnwindTables::add_table(const MappedCode& file, SharedTable shared) {
   shared.changed_ns = now_ns_;
   shared.pinned = file.pinned;
-  const auto added = tables_.insert(tables_.end(), std::move(shared));
-  if (!added->content.empty()) by_content_.emplace(added->content, added);
+  shared.process = file.process;
+  const auto added = known_->tables.insert(known_->tables.end(), std::move(shared));
+  if (!added->content.empty()) known_->by_content.emplace(added->content, added);
   add_file(added, file);
 }
 
 bool UnwindTables::make_room_for_file(std::uint32_t payer) {
-  return by_file_.size() < kMaxFiles || evict(payer, kOneEntry, !is_over_share(payer));
+  return known_->by_file.size() < kMaxFiles || evict(payer, kOneEntry, !is_over_share(payer));
 }
 
 // All regions with rows get their entry now, also those that are not mapped yet.
 void UnwindTables::add_file(SharedTables::iterator shared, const MappedCode& file) {
-  if (!by_file_.emplace(file.key, shared).second) return;
+  if (!known_->by_file.emplace(file.key, shared).second) return;
   FileRegions regions = file.regions;
   for (const PlacedRegion& region : shared->regions) regions.set(region.number);
   shared->entries.emplace(file.key, FileRegions{});
@@ -281,7 +298,7 @@ bool UnwindTables::evict(std::uint32_t payer, const TableUse& more, bool is_with
   }
   // What was evicted last is free soon.
   if (is_freeing()) return false;
-  SharedTables removed(&memory_);
+  SharedTables removed(&known_->memory);
   TableUse freed;
   for (const SharedTables::iterator shared : candidates(payer, is_within_share)) {
     const bool enough_words = more.words == 0 || freed.words >= words;
@@ -307,7 +324,7 @@ std::vector<UnwindTables::SharedTables::iterator> UnwindTables::candidates(std::
   using Candidate = std::pair<std::uint64_t, SharedTables::iterator>;
   std::vector<Candidate> cold;
   std::vector<Candidate> hot;
-  for (auto shared = tables_.begin(); shared != tables_.end(); ++shared) {
+  for (auto shared = known_->tables.begin(); shared != known_->tables.end(); ++shared) {
     if (shared->pinned || (!is_within_share && shared->payer != payer)) continue;
     const std::uint64_t used_ns = last_used_ns(*shared);
     if (used_ns + nanoseconds_of(kHot) <= now_ns_) {
@@ -344,17 +361,17 @@ std::uint64_t UnwindTables::last_used_ns(const SharedTable& shared) const {
 }
 
 UnwindTables::SharedTables UnwindTables::unpublish(const FileKey& file) {
-  SharedTables removed(&memory_);
-  unpublish(by_file_.at(file), removed);
+  SharedTables removed(&known_->memory);
+  unpublish(known_->by_file.at(file), removed);
   return removed;
 }
 
 // The programs do not find the table any more from the next generation on.
 void UnwindTables::unpublish(SharedTables::iterator shared, SharedTables& removed) {
   for_each_key(shared->entries, [&](const profd_table_key& key) { maps_->erase(key); });
-  for (const auto& [file, regions] : shared->entries) by_file_.erase(file);
-  if (!shared->content.empty()) by_content_.erase(shared->content);
-  removed.splice(removed.end(), tables_, shared);
+  for (const auto& [file, regions] : shared->entries) known_->by_file.erase(file);
+  if (!shared->content.empty()) known_->by_content.erase(shared->content);
+  removed.splice(removed.end(), known_->tables, shared);
 }
 
 TableUse UnwindTables::use_of(const SharedTable& shared) {
@@ -388,8 +405,8 @@ void UnwindTables::free_all(const SharedTables& removed) {
 
 profd_rule UnwindTables::find_rule(const FileKey& file, std::uint64_t offset) const {
   const profd_rule& unknown = rules_[PROFD_RULE_INDEX_UNKNOWN];
-  const auto known = by_file_.find(file);
-  if (known == by_file_.end()) return unknown;
+  const auto known = known_->by_file.find(file);
+  if (known == known_->by_file.end()) return unknown;
   const auto& regions = known->second->regions;
   const auto region =
       std::ranges::find(regions, offset >> PROFD_FILE_REGION_SHIFT, &PlacedRegion::number);
@@ -408,6 +425,7 @@ void UnwindTables::tick(std::uint64_t now_ns) {
   forget_unused();
   if (now_ns < next_refresh_ns_) return;
   next_refresh_ns_ = now_ns + nanoseconds_of(kRefreshInterval);
+  give_back_memory();
   maps_->raise_generation();
 }
 
@@ -415,27 +433,63 @@ void UnwindTables::tick(std::uint64_t now_ns) {
 void UnwindTables::forget_unused() {
   if (now_ns_ < next_scan_ns_) return;
   next_scan_ns_ = now_ns_ + nanoseconds_of(kScanInterval);
-  SharedTables removed(&memory_);
+  SharedTables& tables = known_->tables;
+  SharedTables refused(&known_->memory);
+  SharedTables removed(&known_->memory);
   std::size_t entries = 0;
-  for (std::size_t left = std::min(kTablesOfScan, tables_.size());
+  for (std::size_t left = std::min(kTablesOfScan, tables.size());
        left > 0 && entries < kEntriesOfScan; --left) {
-    const auto shared = tables_.begin();
-    const bool may_go = shared->refusal && !shared->pinned;
-    if (may_go) entries += use_of(*shared).entries;
-    if (may_go && last_used_ns(*shared) + nanoseconds_of(kUnused) <= now_ns_) {
-      unpublish(shared, removed);
+    const auto shared = tables.begin();
+    const bool is_due = may_be_forgotten(*shared) && now_ns_ >= shared->next_check_ns;
+    if (is_due) entries += use_of(*shared).entries;
+    if (is_due && is_unused(*shared)) {
+      unpublish(shared, shared->refusal ? refused : removed);
     } else {
-      tables_.splice(tables_.end(), tables_, shared);
+      tables.splice(tables.end(), tables, shared);
     }
   }
-  if (removed.empty()) return;
-  free_all(removed);
-  maps_->raise_generation();
+  if (!refused.empty()) {
+    free_all(refused);
+    maps_->raise_generation();
+  }
+  if (!removed.empty()) free_when_unused(std::move(removed));
+}
+
+bool UnwindTables::may_be_forgotten(const SharedTable& shared) {
+  return !shared.pinned && (shared.refusal || shared.process || shared.payer != 0);
+}
+
+bool UnwindTables::is_unused(SharedTable& shared) {
+  const std::uint64_t unused = nanoseconds_of(kUnused);
+  const std::uint64_t last_used = last_used_ns(shared);
+  const bool is_long_ago = last_used + unused <= now_ns_;
+  shared.next_check_ns = (is_long_ago ? now_ns_ : last_used) + unused;
+  const bool is_kept = !shared.refusal && shared.process && !is_gone_(*shared.process);
+  return is_long_ago && !is_kept;
+}
+
+void UnwindTables::give_back_memory() {
+  most_files_ = std::max(most_files_, known_->by_file.size());
+  const bool was_flood = most_files_ >= kFlood && known_->by_file.size() <= most_files_ / 4;
+  if (was_flood && removed_.empty()) move_to_new_memory();
+  arenas_.drop_empty_arena();
+}
+
+// A pool keeps all memory that it ever took.
+void UnwindTables::move_to_new_memory() {
+  auto known = std::make_unique<Known>();
+  for (const SharedTable& old : known_->tables) {
+    const auto shared = known->tables.emplace(known->tables.end(), old, &known->memory);
+    if (!shared->content.empty()) known->by_content.emplace(shared->content, shared);
+    for (const auto& [file, regions] : shared->entries) known->by_file.emplace(file, shared);
+  }
+  known_ = std::move(known);
+  most_files_ = known_->by_file.size();
 }
 
 void UnwindTables::add_to(UnwindStats& stats) const {
-  stats.tables = by_content_.size();
-  for (const SharedTable& shared : tables_) {
+  stats.tables = known_->by_content.size();
+  for (const SharedTable& shared : known_->tables) {
     stats.rows += shared.rows;
     if (!shared.refusal) stats.files += shared.entries.size();
   }

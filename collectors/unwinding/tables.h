@@ -4,8 +4,9 @@
 // Every region of a known file that code is mapped from has a map entry, PROFD_TABLE_NONE if it has
 // no rows: a stack that meets a region without an entry is deferred. Memory, entries and rules are
 // bounded (table_budget.h). The least recently sampled tables are evicted first. Those sampled in
-// the last kHot are evicted only from users over their share. A refused file that is not sampled
-// for kUnused is forgotten.
+// the last kHot are evicted only from users over their share. What is not sampled for kUnused is
+// forgotten, with the memory that it took: refused files, tables of users, which are in the cache
+// on disk (table_cache.h), and those of the JIT code of processes that have ended.
 //
 // Owned by the io thread. Times are CLOCK_MONOTONIC nanoseconds.
 
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/files/process_users.h"
 #include "collectors/unwinding/rule_dictionary.h"
 #include "collectors/unwinding/stats.h"
 #include "collectors/unwinding/table_arenas.h"
@@ -48,6 +50,8 @@ struct MappedCode {
   std::uint32_t payer = 0;  // uid (table_budget.h)
   FileRegions regions;
   bool pinned = false;  // never evicted: the programs do not ask for the table again
+  // Of JIT code: its rows are not made again while they stay the same.
+  std::optional<ProcessKey> process{};
 };
 
 struct UnwindTablesLimits {
@@ -66,7 +70,8 @@ class UnwindTables {
   // How often the programs are made to drop their caches, so that they update the times of use.
   static constexpr std::chrono::seconds kRefreshInterval{10};
 
-  UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits);
+  UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits,
+               ProcessUsers::IsGone is_gone = profd::is_gone);
 
   enum class State {
     kUnknown,  // neither installed nor refused, or evicted since
@@ -131,18 +136,30 @@ class UnwindTables {
           regions(memory),
           rules(memory),
           entries(memory) {}
+    // A copy in other memory.
+    SharedTable(const SharedTable& other, std::pmr::memory_resource* memory);
 
     std::pmr::string content;
     std::uint32_t payer;
     std::optional<Refusal> refusal{};
     bool pinned = false;
-    std::uint64_t changed_ns = 0;  // when an entry was last added
+    std::optional<ProcessKey> process{};  // of JIT code
+    std::uint64_t changed_ns = 0;         // when an entry was last added
+    std::uint64_t next_check_ns = 0;      // whether it is used
     std::uint64_t rows = 0;
     std::pmr::vector<PlacedRegion> regions;
     std::pmr::vector<std::uint32_t> rules;  // places in the dictionary
     RegionsOfFiles entries;                 // with a map entry
   };
   using SharedTables = std::pmr::list<SharedTable>;
+  // Apart from other memory: a table stays until another one needs its room, and would keep a page
+  // of what a flood of processes left.
+  struct Known {
+    std::pmr::unsynchronized_pool_resource memory;
+    SharedTables tables{&memory};
+    std::pmr::map<std::string_view, SharedTables::iterator> by_content{&memory};  // of the table
+    std::pmr::map<FileKey, SharedTables::iterator> by_file{&memory};
+  };
 
   std::optional<TableRefusal> store(SharedTable& shared, const UnwindTableView& table);
   bool place(SharedTable& shared, const UnwindTableView& table);
@@ -169,6 +186,10 @@ class UnwindTables {
   void free_when_unused(SharedTables removed);
   void free_unused();
   void forget_unused();
+  [[nodiscard]] static bool may_be_forgotten(const SharedTable& shared);
+  [[nodiscard]] bool is_unused(SharedTable& shared);
+  void give_back_memory();
+  void move_to_new_memory();
 
   // Tables that no program finds any more, and the grace period after which none reads them.
   struct Removed {
@@ -178,19 +199,16 @@ class UnwindTables {
 
   UnwindTablesLimits limits_;
   std::unique_ptr<TableMaps> maps_;
+  ProcessUsers::IsGone is_gone_;
   TableArenas arenas_;
   RuleDictionary rules_;
   TableBudget budget_;
-  // Apart from other memory: a table stays until another one needs its room, and would keep a page
-  // of what a flood of processes left.
-  std::pmr::unsynchronized_pool_resource memory_;
-  SharedTables tables_{&memory_};
-  std::deque<Removed> removed_;
-  std::pmr::map<std::string_view, SharedTables::iterator> by_content_{&memory_};  // of the table
-  std::pmr::map<FileKey, SharedTables::iterator> by_file_{&memory_};
+  std::unique_ptr<Known> known_ = std::make_unique<Known>();
+  std::size_t most_files_ = 0;   // since the memory of *known_ is new
+  std::deque<Removed> removed_;  // with that memory
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
-  std::uint64_t next_scan_ns_ = 0;  // for refused files that are not used
+  std::uint64_t next_scan_ns_ = 0;  // for what is not used
   // When an eviction last found nothing to evict, by the payer who is over the share; root: for all
   // who are within theirs.
   std::map<std::uint32_t, std::uint64_t> failed_evictions_ns_;

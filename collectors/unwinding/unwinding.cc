@@ -327,7 +327,8 @@ void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner
   std::string content = "jit-" + std::to_string(process.tgid) + "-" +
                         std::to_string(process.start_ns) + "-" + std::to_string(process.exec_id) +
                         "-" + std::to_string(area);
-  loading_.try_emplace(key, MappedCode{.key = key, .payer = owner, .regions = {}});
+  loading_.try_emplace(key,
+                       MappedCode{.key = key, .payer = owner, .regions = {}, .process = process});
   loader_->request_jit_code(key, owner, std::move(content), std::move(encode));
 }
 

@@ -28,7 +28,7 @@ struct FakeMapsState {
       : arena_words(words), rules(rule_count) {}
 
   std::uint32_t arena_words;
-  std::vector<std::unique_ptr<std::vector<std::uint32_t>>> arenas;
+  std::vector<std::unique_ptr<std::vector<std::uint32_t>>> arenas;  // null: not made, or dropped
   std::vector<profd_rule> rules;
   std::map<KeyBytes, profd_table> tables;
   unsigned generation = 0;
@@ -36,7 +36,7 @@ struct FakeMapsState {
   bool grace_periods_end = true;  // at once; else never
   unsigned reads = 0;             // of times of use
   bool out_of_memory = false;
-  bool arenas_come = true;  // at once; else never
+  bool arenas_come = true;  // at once, and go at once; else never
 };
 
 class FakeTableMaps final : public TableMaps {
@@ -44,12 +44,16 @@ class FakeTableMaps final : public TableMaps {
   explicit FakeTableMaps(FakeMapsState& state) : state_(state) {}
 
   Result<std::optional<std::span<std::uint32_t>>> make_arena(std::uint32_t index) override {
-    if (state_.out_of_memory || index != state_.arenas.size()) {
-      return fail(ErrorCode::kIo, "no memory");
-    }
+    if (state_.arenas.size() <= index) state_.arenas.resize(index + 1);
+    if (state_.out_of_memory || state_.arenas[index]) return fail(ErrorCode::kIo, "no memory");
     if (!state_.arenas_come) return std::optional<std::span<std::uint32_t>>();
-    state_.arenas.push_back(std::make_unique<std::vector<std::uint32_t>>(state_.arena_words));
-    return std::optional(std::span(*state_.arenas.back()));
+    state_.arenas[index] = std::make_unique<std::vector<std::uint32_t>>(state_.arena_words);
+    return std::optional(std::span(*state_.arenas[index]));
+  }
+  bool drop_arena(std::uint32_t index) override {
+    if (!state_.arenas_come) return false;
+    state_.arenas[index].reset();
+    return true;
   }
   std::span<profd_rule> rules() override { return state_.rules; }
   Result<void> put(const profd_table_key& key, const profd_table& table) override {

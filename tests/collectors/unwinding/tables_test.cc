@@ -2,6 +2,7 @@
 
 #include "collectors/unwinding/tables.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -87,7 +88,9 @@ class UnwindTablesTest : public testing::Test {
 
   std::uint64_t now_ns_ = 1000 * kSecond;
   FakeMapsState state_;
-  UnwindTables tables_{std::make_unique<FakeTableMaps>(state_), kLimits};
+  std::set<ProcessKey> ended_;
+  UnwindTables tables_{std::make_unique<FakeTableMaps>(state_), kLimits,
+                       [this](const ProcessKey& process) { return ended_.contains(process); }};
 };
 
 TEST_F(UnwindTablesTest, TheTableGenerationIsNotZeroFromTheStart) {
@@ -367,7 +370,7 @@ TEST_F(UnwindTablesTest, AFailedEvictionIsNotRepeatedAtOnce) {
 }
 
 TEST_F(UnwindTablesTest, ARefusedFileThatIsNotUsedForMinutesIsForgotten) {
-  ASSERT_FALSE(install(file(1, kUser), "of a user", table_of(10)));
+  ASSERT_FALSE(install(file(1), "root's", table_of(10)));
   MappedCode pinned = file(2, kUser);
   pinned.pinned = true;
   tables_.refuse(pinned, TableRefusal::kVanished);
@@ -384,6 +387,93 @@ TEST_F(UnwindTablesTest, ARefusedFileThatIsNotUsedForMinutesIsForgotten) {
   EXPECT_EQ(entry(file(5), 0), nullptr);
   pass(2);
   EXPECT_EQ(tables_.state(file(3).key), UnwindTables::State::kUnknown);
+}
+
+// It is in the cache on disk.
+TEST_F(UnwindTablesTest, ATableOfAUserThatIsNotUsedForMinutesIsForgottenAfterAGracePeriod) {
+  ASSERT_FALSE(install(file(1), "root's", table_of(900)));
+  ASSERT_FALSE(install(file(2, kUser), "a user's", table_of(900)));
+  ASSERT_FALSE(install(file(3, kUser), "in use", table_of(900)));
+  state_.grace_periods_end = false;
+  const std::uint64_t bytes = stats().bytes;
+  pass(119);
+  entry(file(3), 0)->used_ns = now_ns_;
+  pass(1);
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
+  EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kUnknown);
+  EXPECT_EQ(tables_.state(file(3).key), UnwindTables::State::kReady);
+  EXPECT_EQ(stats().bytes, bytes);
+  state_.grace_periods_end = true;
+  pass(0);
+  EXPECT_EQ(stats().bytes, bytes / 3 * 2);
+}
+
+TEST_F(UnwindTablesTest, TheTableOfJitCodeIsKeptWhileItsProcessRuns) {
+  const ProcessKey ends{.tgid = 7, .start_ns = 1};
+  const ProcessKey runs{.tgid = 8, .start_ns = 1};
+  MappedCode code = file(1);
+  code.process = ends;
+  ASSERT_FALSE(install(code, "jit-7", table_of(10)));
+  code = file(2, kUser);
+  code.process = runs;
+  ASSERT_FALSE(install(code, "jit-8", table_of(10)));
+  pass(200);
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
+  ended_.insert(ends);
+  pass(200);
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kUnknown);
+  EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kReady);
+}
+
+// Each takes a system call.
+TEST_F(UnwindTablesTest, TimesOfUseAreReadOnlyWhereATableMayBeUnused) {
+  for (std::uint64_t inode = 1; inode <= 10; ++inode) {
+    const std::uint32_t payer = inode <= 5 ? kRoot : kUser;
+    ASSERT_FALSE(install(file(inode, payer), std::to_string(inode), table_of(10)));
+  }
+  pass(1);
+  const unsigned reads = state_.reads;
+  for (int i = 0; i < 100; ++i) pass(1);
+  EXPECT_EQ(state_.reads, reads);
+}
+
+TEST_F(UnwindTablesTest, TheMemoryOfEmptyArenasIsGivenBack) {
+  const std::string table = table_of(900);
+  ASSERT_FALSE(install(file(1), "root's", table));
+  for (std::uint64_t inode = 2; inode <= 4; ++inode) {
+    ASSERT_FALSE(install(file(inode, kUser), std::to_string(inode), table));
+  }
+  ASSERT_EQ(stats().arena_bytes, 4 * kArenaWords * 4);
+  for (int i = 0; i < 180; ++i) {
+    if (state_.tables.contains(bytes_of(key_of(file(3), 0)))) entry(file(3), 0)->used_ns = now_ns_;
+    pass(1);
+  }
+  EXPECT_EQ(stats().arena_bytes, 2 * kArenaWords * 4) << "the first one, and the one in use";
+  EXPECT_EQ(state_.arenas[1], nullptr);
+  EXPECT_EQ(state_.arenas[3], nullptr);
+  EXPECT_EQ(tables_.find_rule(file(3).key, 4).cfa_offset, 16) << "in the third arena";
+
+  ASSERT_FALSE(install(file(5), "later", table));
+  EXPECT_EQ(stats().arena_bytes, 3 * kArenaWords * 4);
+  EXPECT_EQ(look_up(state_, *entry(file(5), 0), 4).cfa_offset, 16);
+}
+
+TEST_F(UnwindTablesTest, WhatIsLeftAfterAFloodOfFilesIsFoundInItsNewMemory) {
+  const std::string table = table_of(10);
+  ASSERT_FALSE(install(file(1), "root's", table));
+  ASSERT_FALSE(install(file(2), "root's", table));  // shares it
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    MappedCode none = file(100 + i, kUser);
+    none.regions.reset();
+    tables_.refuse(none, TableRefusal::kVanished);
+  }
+  for (int i = 0; i < 200; ++i) pass(1);
+  ASSERT_EQ(tables_.state(file(100).key), UnwindTables::State::kUnknown);
+  for (std::uint64_t inode = 1; inode <= 2; ++inode) {
+    EXPECT_EQ(tables_.find_rule(file(inode).key, 4).cfa_offset, 16);
+  }
+  EXPECT_TRUE(tables_.share(file(3), "root's"));
+  EXPECT_EQ(stats().files, 3U);
 }
 
 // The io thread has other things to do.
