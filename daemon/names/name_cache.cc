@@ -3,6 +3,16 @@
 #include <numeric>
 
 namespace profd {
+namespace {
+
+constexpr std::size_t kBytesOfNode = 64;  // of a map or list, with what malloc() keeps of it
+
+}  // namespace
+
+std::size_t NameCache::File::bytes() const {
+  const std::size_t bytes_of_identity = sizeof(std::string) + recency->capacity();
+  return names.bytes() + sizeof *this - sizeof names + 2 * (bytes_of_identity + kBytesOfNode);
+}
 
 NameTable& NameCache::names_of(const std::string& identity, Clock::time_point now) {
   const auto [file, added] = files_.try_emplace(identity);
@@ -34,7 +44,7 @@ void NameCache::add_payer(const std::string& identity, std::uint32_t payer) {
 }
 
 void NameCache::Usage::add(const File& file) {
-  const std::size_t bytes = file.names.bytes();
+  const std::size_t bytes = file.bytes();
   all += bytes;
   if (file.payer == kRoot) return;
   users += bytes;
@@ -42,7 +52,7 @@ void NameCache::Usage::add(const File& file) {
 }
 
 void NameCache::Usage::remove(const File& file) {
-  const std::size_t bytes = file.names.bytes();
+  const std::size_t bytes = file.bytes();
   all -= bytes;
   if (file.payer == kRoot) return;
   users -= bytes;
@@ -79,7 +89,7 @@ void NameCache::drop_unused(Clock::time_point now) {
     const File& file = entry->second;
     const bool is_of_users = file.payer ? *file.payer != kRoot : file.is_of_several;
     const bool is_unused = is_of_users && now - file.used_at > kUnused;
-    if (is_unused) unused += file.names.bytes();
+    if (is_unused) unused += file.bytes();
     if (is_unused && unused > max_bytes_ / kUnusedPart) {
       files_.erase(entry);
       place = recency_.erase(place);
@@ -92,7 +102,7 @@ void NameCache::drop_unused(Clock::time_point now) {
 std::size_t NameCache::bytes() const {
   return std::accumulate(
       files_.begin(), files_.end(), std::size_t{0},
-      [](std::size_t sum, const auto& entry) { return sum + entry.second.names.bytes(); });
+      [](std::size_t sum, const auto& entry) { return sum + entry.second.bytes(); });
 }
 
 }  // namespace profd

@@ -57,6 +57,8 @@ class NameCache {
     Clock::time_point used_at;
     std::optional<std::uint32_t> payer{};  // none: nobody yet, or several users
     bool is_of_several = false;
+
+    [[nodiscard]] std::size_t bytes() const;
   };
   struct Usage {
     std::size_t all = 0;

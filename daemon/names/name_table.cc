@@ -1,16 +1,13 @@
 #include "daemon/names/name_table.h"
 
-#include <string>
+#include <utility>
 #include <vector>
 
 namespace profd {
 namespace {
 
-// The memory of an element in its table: twice its size, since a vector may grow beyond it, and
-// its part of the hash index.
-template <class T>
-constexpr std::size_t kBytesOf = 2 * sizeof(T) + 40;
-constexpr std::size_t kBytesOfText = kBytesOf<std::string>;
+// Of the table of entries: a slot for each and a byte that says what it has.
+constexpr std::size_t kBytesOfSlot = sizeof(std::pair<const std::uint64_t, NameTable::Entry>) + 1;
 
 }  // namespace
 
@@ -28,27 +25,17 @@ NameTable::NameTable() : texts_(random_seed()), functions_(random_seed()), lines
   (void)lines_.add({});
 }
 
-std::uint32_t NameTable::add_text(std::string_view text) {
-  const std::uint32_t known = texts_.size();
-  const std::uint32_t index = texts_.add(text);
-  if (index == known) text_bytes_ += text.size();
-  return index;
-}
-
 void NameTable::set(const AddressNames& names, bool may_have_lines, bool had_debug_file) {
   std::vector<Line> lines;
   lines.reserve(names.frames.size());
   for (const CodeFrame& frame : names.frames) {
-    const Function function{.name = add_text(frame.name),
-                            .system_name = add_text(frame.system_name),
-                            .file = add_text(frame.file),
+    const Function function{.name = texts_.add(frame.name),
+                            .system_name = texts_.add(frame.system_name),
+                            .file = texts_.add(frame.file),
                             .start_line = frame.start_line};
     lines.push_back({.function = functions_.add(function), .line = frame.line});
   }
-  const std::uint32_t known = lines_.size();
-  const std::uint32_t list = lines_.add(lines);
-  if (list == known) line_count_ += lines.size();
-  entries_.insert_or_assign(names.address, Entry{.lines = list,
+  entries_.insert_or_assign(names.address, Entry{.lines = lines_.add(lines),
                                                  .source = names.source,
                                                  .is_folded = names.is_folded,
                                                  .may_have_lines = may_have_lines,
@@ -77,9 +64,8 @@ CodeFrame NameTable::frame(const Line& line) const {
 }
 
 std::size_t NameTable::bytes() const {
-  return text_bytes_ + texts_.size() * kBytesOfText + functions_.size() * kBytesOf<Function> +
-         lines_.size() * kBytesOf<std::size_t> + line_count_ * 2 * sizeof(Line) +
-         entries_.size() * kBytesOf<Entry>;
+  return sizeof *this + texts_.bytes() + functions_.bytes() + lines_.bytes() +
+         entries_.bucket_count() * kBytesOfSlot;
 }
 
 }  // namespace profd

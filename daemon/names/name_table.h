@@ -64,18 +64,14 @@ class NameTable {
   [[nodiscard]] std::uint32_t function_count() const { return functions_.size(); }
   [[nodiscard]] std::string_view text(std::uint32_t index) const { return texts_[index]; }
 
-  // An upper bound of the memory in use.
+  // The memory in use.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
-  [[nodiscard]] std::uint32_t add_text(std::string_view text);
-
   InternedTexts texts_;
   InternedValues<Function> functions_;
   InternedLists<Line> lines_;
   boost::unordered_flat_map<std::uint64_t, Entry> entries_;
-  std::size_t text_bytes_ = 0;
-  std::size_t line_count_ = 0;
 };
 
 }  // namespace profd

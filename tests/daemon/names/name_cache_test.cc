@@ -74,14 +74,21 @@ TEST(NameCacheTest, TheFileThatWasUsedLeastRecentlyIsDroppedFirst) {
   EXPECT_EQ(cache.names_of("b").find(1), nullptr);
 }
 
+// A user can have any number of them.
+TEST(NameCacheTest, AFileWithoutNamesCountsWithItsTables) {
+  NameCache cache;
+  for (int i = 0; i < 100; ++i) (void)cache.names_of("file " + std::to_string(i));
+  EXPECT_GT(cache.bytes(), 100 * 3 * sizeof(NameTable) / 2);
+}
+
 class NameCacheOfUsersTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kOwner = 0;
   static constexpr std::uint32_t kFlooder = 1000;
   static constexpr std::uint32_t kOther = 1001;
 
-  // About a part of the cache, a tenth unless said.
-  void add(const std::string& file, std::uint32_t payer, std::size_t part = 10) {
+  // A part of the cache, a twentieth unless said, or up to twice that: tables double their memory.
+  void add(const std::string& file, std::uint32_t payer, std::size_t part = 20) {
     NameTable& names = cache_.names_of(file);
     for (std::uint64_t address = 0; names.bytes() < kMaxBytes / part; ++address) {
       names.set({.address = address, .frames = {}}, false);
@@ -91,7 +98,7 @@ class NameCacheOfUsersTest : public testing::Test {
   bool has(const std::string& file) { return cache_.names_of(file).find(0) != nullptr; }
   std::string number(const std::string& file, unsigned i) { return file + std::to_string(i); }
 
-  static constexpr std::size_t kMaxBytes = 80'000;
+  static constexpr std::size_t kMaxBytes = 800'000;
   NameCache cache_{kMaxBytes};
 };
 
@@ -125,7 +132,7 @@ TEST_F(NameCacheOfUsersTest, AUserAloneMayHaveMoreWhileThereIsRoom) {
 TEST_F(NameCacheOfUsersTest, WhatAUserLeavesBehindGoesSoon) {
   for (unsigned i = 0; i < 3; ++i) add(number("root", i), kOwner);
   for (unsigned i = 0; i < 3; ++i) add(number("flood", i), kFlooder);
-  add("shared", kFlooder, 40);
+  add("shared", kFlooder, 80);
   cache_.add_payer("shared", kOther);
   const auto later = NameCache::Clock::now() + NameCache::kUnused + std::chrono::seconds(1);
   (void)cache_.names_of("flood1", later);
