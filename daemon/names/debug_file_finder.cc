@@ -3,9 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
-#include <string_view>
 
 #include <boost/container_hash/hash.hpp>
 #include <fmt/core.h>
@@ -47,17 +45,6 @@ std::size_t changes_in(const std::string& directory) {
 
 const std::string& path_of(const HitProcess& process, const DebugFileQuery& query) {
   return process.own_path ? *process.own_path : query.path;
-}
-
-void add_text(SeededHash& hash, std::string_view text) {
-  hash.add(text.size());
-  while (!text.empty()) {
-    const std::string_view word_bytes = text.substr(0, sizeof(std::uint64_t));
-    std::uint64_t word = 0;
-    std::memcpy(&word, word_bytes.data(), word_bytes.size());
-    hash.add(word);
-    text.remove_prefix(word_bytes.size());
-  }
 }
 
 DebugFileRefusal refusal_of(const Error& error) {
@@ -129,9 +116,9 @@ std::uint64_t DebugFileFinder::search_of(const Wanted& wanted, const HitProcess&
   const auto& [device, inode, directory] = root_of(process.tgid);
   SeededHash hash(seed_);
   hash.add(std::array{static_cast<std::uint64_t>(query.audience), device, inode});
-  add_text(hash, wanted.identity);
-  add_text(hash, directory);
-  if (!query.debug_link.empty()) add_text(hash, path_of(process, query));
+  hash.add_text(wanted.identity);
+  hash.add_text(directory);
+  if (!query.debug_link.empty()) hash.add_text(path_of(process, query));
   return hash.value();
 }
 

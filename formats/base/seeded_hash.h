@@ -6,8 +6,11 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <string_view>
 
 namespace profd {
 
@@ -22,6 +25,15 @@ class SeededHash {
   void add(std::uint64_t word) { state_ = fold(state_ ^ word, kSecond); }
   void add(std::span<const std::uint64_t> words) {
     for (const std::uint64_t word : words) add(word);
+  }
+  // The length, and the bytes eight at a time.
+  void add_text(std::string_view text) {
+    add(text.size());
+    for (; !text.empty(); text.remove_prefix(std::min(text.size(), sizeof(std::uint64_t)))) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data(), std::min(text.size(), sizeof word));
+      add(word);
+    }
   }
   [[nodiscard]] std::uint64_t value() const { return fold(state_, kFirst); }
 

@@ -178,12 +178,7 @@ class InternedTexts {
  private:
   [[nodiscard]] std::uint64_t hash_of(std::string_view text) const {
     SeededHash hash(seed_);
-    hash.add(text.size());
-    for (; !text.empty(); text.remove_prefix(std::min(text.size(), sizeof(std::uint64_t)))) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, text.data(), std::min(text.size(), sizeof word));
-      hash.add(word);
-    }
+    hash.add_text(text);
     return hash.value();
   }
 
