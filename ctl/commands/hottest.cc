@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <span>
 #include <utility>
 
 #include "ctl/output/text.h"
@@ -34,8 +35,9 @@ void print_functions(const Samples& samples, const Console& console) {
   const Report report = make_report(selection, {GroupKey::kFunction}, NameForm::kShort);
   console.err << "profctl: the functions with the most "
               << (report.scope.has_cpu_time ? "CPU time" : "samples") << " of their own:\n";
-  for (const ReportRow& row : report.rows) {
-    if (&row == &report.rows.front() + kShownFunctions || row.self == SampleValue()) break;
+  const std::size_t shown = std::min(kShownFunctions, report.rows.size());
+  for (const ReportRow& row : std::span(report.rows).first(shown)) {
+    if (row.self == SampleValue()) break;
     const std::string share = percent_text(report.scope.share_of(row.self));
     const std::string name = printable_utf8(row.group.name, kMaxPrintableBytes);
     console.err << std::string(share.size() < 9 ? 9 - share.size() : 0, ' ') << share << "  "

@@ -18,6 +18,7 @@ struct GrownNode {
   std::uint32_t parent = kNoNode;
   std::uint32_t step = 0;      // the group of frames, or of labels
   std::size_t label_keys = 0;  // of the table of labels; 0: a frame
+  ObjectOfFrames object{};
   SampleValue self{};
   SampleValue total{};
 };
@@ -73,7 +74,10 @@ class TreeGrower {
       enter(depth, level.of[row.labels], depth + 1);
       ++depth;
     }
-    for (const std::uint32_t frame : steps_) enter(depth++, frames_.of[frame], 0);
+    for (const std::uint32_t frame : steps_) {
+      enter(depth++, frames_.of[frame], 0);
+      nodes_[path_[depth - 1]].object.add(selection_.samples(), frame);
+    }
     path_.resize(depth);
     for (const std::uint32_t node : path_) nodes_[node].total.add(row.value);
     if (!path_.empty()) nodes_[path_.back()].self.add(row.value);
@@ -128,7 +132,9 @@ class TreeGrower {
       left.pop_back();
       const GrownNode& node = nodes_[visit.node];
       const auto place = static_cast<std::uint32_t>(tree.nodes.size());
-      tree.nodes.push_back({.group = group_of(node),
+      Group group = group_of(node);
+      group.object = node.object.text(selection_.samples());
+      tree.nodes.push_back({.group = std::move(group),
                             .is_label = node.label_keys != 0,
                             .depth = visit.depth,
                             .parent = visit.parent,

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <boost/json/object.hpp>
 #include <boost/json/string.hpp>
@@ -76,20 +77,24 @@ class FunctionList {
         std::pair(std::string_view(node.group.name), node.is_label), numbers_.size());
     if (added) {
       names_ += (names_.empty() ? "" : ",") + json_of_name(node.group.name);
-      places_.add(objects_.add(base_name(node.group.object)));
+      objects_of_.push_back(node.group.object);
       kinds_.add(node.is_label ? kLabelKind : static_cast<std::uint32_t>(node.group.kind));
     }
+    std::string_view& object = objects_of_[known->second];
+    if (object != node.group.object) object = kSeveral;
     return static_cast<std::uint32_t>(known->second);
   }
   [[nodiscard]] std::string text() const {
-    return "\"objects\":" + objects_.text() + ",\"functions\":{\"name\":[" + names_ +
-           "],\"object\":" + places_.text() + ",\"kind\":" + kinds_.text() + "}";
+    TextList objects;
+    NumberList places;
+    for (const std::string_view object : objects_of_) places.add(objects.add(base_name(object)));
+    return "\"objects\":" + objects.text() + ",\"functions\":{\"name\":[" + names_ +
+           "],\"object\":" + places.text() + ",\"kind\":" + kinds_.text() + "}";
   }
 
  private:
   std::string names_;
-  TextList objects_;
-  NumberList places_;
+  std::vector<std::string_view> objects_of_;  // by number of the function
   NumberList kinds_;
   std::map<std::pair<std::string_view, bool>, std::size_t> numbers_;
 };

@@ -110,6 +110,17 @@ std::string_view name_of(GroupKey key) { return kKeyNames.at(static_cast<std::si
 bool is_of_frames(GroupKey key) { return key >= GroupKey::kFile; }
 bool has_object(GroupKey key) { return key >= GroupKey::kLine; }
 
+void ObjectOfFrames::add(const Samples& samples, std::uint32_t frame) {
+  const std::uint32_t object = samples.functions()[samples.frames()[frame].function].object;
+  if (object_ == kNone) object_ = object;
+  if (object_ != object) object_ = kManyObjects;
+}
+
+std::string ObjectOfFrames::text(const Samples& samples) const {
+  if (object_ == kNone) return {};
+  return std::string(object_ == kManyObjects ? kSeveral : samples.text(object_));
+}
+
 std::string_view base_name(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos || slash + 1 == path.size() ? path
@@ -157,10 +168,7 @@ GroupTable group_frames(const Samples& samples, const std::vector<GroupKey>& key
     std::vector<std::string> values;
     values.reserve(keys.size());
     for (const GroupKey key : keys) values.push_back(frame_name(samples, frame, key, names));
-    numbers.add(values, [&](Group& group) {
-      group.kind = function.kind;
-      if (has_object(keys.back())) group.object = samples.text(function.object);
-    });
+    numbers.add(values, [&](Group& group) { group.kind = function.kind; });
   }
   return table;
 }

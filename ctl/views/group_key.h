@@ -40,9 +40,22 @@ inline constexpr std::string_view kSeveral = "(several)";
 // A value of one key, or of two together.
 struct Group {
   std::string name;    // of the last key; any bytes
-  std::string object;  // of a function or line: the file with the code, or kSeveral
+  std::string object;  // of a function or line: that of its frames (ObjectOfFrames)
   FrameKind kind = FrameKind::kNative;
   std::uint32_t parent = 0;  // of the table with one key less
+};
+
+// The file with the code of some frames.
+class ObjectOfFrames {
+ public:
+  void add(const Samples& samples, std::uint32_t frame);
+  [[nodiscard]] std::string text(const Samples& samples) const;  // empty: unknown, or no frames
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  static constexpr std::uint32_t kManyObjects = UINT32_MAX - 1;
+
+  std::uint32_t object_ = kNone;  // number of the text
 };
 
 // The groups of label sets or of frames by some keys, all of which are of labels or all of frames.

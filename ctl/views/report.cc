@@ -13,15 +13,11 @@ namespace {
 
 double percent_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-// In place of the text of a file with code.
-constexpr std::uint32_t kNoObject = UINT32_MAX;
-constexpr std::uint32_t kSeveralObjects = UINT32_MAX - 1;
-
 // The sums of one group of labels and one group of frames.
 struct GroupSum {
   std::uint32_t labels = 0;
   std::uint32_t frames = 0;
-  std::uint32_t object = kNoObject;  // of the frames
+  ObjectOfFrames object{};
   SampleValue self{};
   SampleValue total{};
 };
@@ -62,7 +58,7 @@ class GroupAdder {
     if (!of_.empty()) {
       for (const std::uint32_t frame : stack_) {
         add_to(of_[frame], row.value);
-        add_object(groups_[of_[frame]].sum, frame);
+        groups_[of_[frame]].sum.object.add(selection_.samples(), frame);
       }
       if (!stack_.empty()) groups_[of_[stack_.front()]].sum.self.add(row.value);
     } else if (!groups_.empty()) {
@@ -103,13 +99,6 @@ class GroupAdder {
     group.sum.total.add(value);
   }
 
-  void add_object(GroupSum& sum, std::uint32_t frame) const {
-    const Samples& samples = selection_.samples();
-    const std::uint32_t object = samples.functions()[samples.frames()[frame].function].object;
-    if (sum.object == kNoObject) sum.object = object;
-    if (sum.object != object) sum.object = kSeveralObjects;
-  }
-
   const Selection& selection_;
   std::span<const std::uint32_t> of_;  // empty: one group for all, or no frame
   std::vector<OneGroup> groups_;
@@ -148,8 +137,7 @@ std::vector<GroupSum> sums_of(const Selection& selection, const Level& level, Sa
 
 ReportRow row_of(const Samples& samples, const Level& level, const GroupSum& sum) {
   ReportRow row{.group = level.group_of(sum), .self = sum.self, .total = sum.total, .rows = {}};
-  if (!has_object(level.keys.back()) || sum.object == kNoObject) return row;
-  row.group.object = sum.object == kSeveralObjects ? kSeveral : samples.text(sum.object);
+  if (has_object(level.keys.back())) row.group.object = sum.object.text(samples);
   return row;
 }
 

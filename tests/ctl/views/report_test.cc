@@ -334,6 +334,13 @@ TEST_F(ReportTest, AFunctionHasTheObjectsOfTheSamplesThatAreShown) {
   for (const json::value& process : two.at("rows").as_array()) {
     EXPECT_EQ(object_of(process.at("rows").at(0)), "/usr/bin/" + name_of(process));
   }
+  EXPECT_EQ(object_of(json_of({"report", file, "--tree"}).at("nodes").at(0)), "(several)");
+  const json::value tree = json_of({"report", file, "--tree", "--by", "process"});
+  ASSERT_EQ(tree.at("nodes").as_array().size(), 4U);  // each process and its function
+  for (const std::size_t process : {0, 2}) {
+    EXPECT_EQ(object_of(tree.at("nodes").at(process + 1)),
+              "/usr/bin/" + name_of(tree.at("nodes").at(process)));
+  }
 }
 
 TEST_F(ReportTest, SamplesWithoutFramesAreInNoFunction) {
