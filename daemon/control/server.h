@@ -18,6 +18,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "collectors/door/door.h"
 #include "collectors/host/uid_owners.h"
 #include "daemon/control/answer_budget.h"
 #include "daemon/control/http_connection.h"
@@ -29,7 +30,7 @@
 namespace profd {
 
 struct ControlLimits {
-  std::size_t connections = 1024;
+  std::size_t connections = door::kMaxAdmitted;
   std::size_t connections_per_uid = 128;  // except root's
   std::size_t reserved_for_root = 32;     // of connections
   // How old an answer that unprivileged callers share may be (shared_answers.h).

@@ -88,9 +88,8 @@ class Recording {
   [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 
   // Called when the data are on the disk and the measurement is destroyed, and now and then after a
-  // take. The result, which may be
-  // empty, releases memory: it is called and destroyed on the worker's thread, since that takes
-  // long.
+  // take. The result, which may be empty, releases memory: it is called and destroyed on the
+  // worker's thread, since that takes long.
   [[nodiscard]] virtual std::function<void()> on_stored() { return {}; }
 
   // Called when that memory is released.
