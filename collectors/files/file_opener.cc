@@ -39,6 +39,17 @@ class Wakeups {
   sem_t semaphore_{};
 };
 
+// For the mutex that the io thread locks too. With its own priority, a thread that holds it could
+// wait 50 ms for a CPU.
+class RaisedLock {
+ public:
+  explicit RaisedLock(std::mutex& mutex) : lock_(mutex) {}
+
+ private:
+  PriorityOfIoThread priority_;
+  std::lock_guard<std::mutex> lock_;  // released first
+};
+
 }  // namespace
 
 class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
@@ -85,7 +96,7 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
     Clock::time_point since;
   };
   struct Next {
-    std::uint32_t uid;
+    std::list<Call>::iterator call;
     MappingPlace place;
   };
 
@@ -114,31 +125,51 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
   void serve() {
     ::prctl(PR_SET_NAME, "blocking-call");
     lower_priority_of_worker();
-    std::unique_lock lock(mutex_);
-    is_starting_ = false;
+    begin();
     for (;;) {
-      std::optional<Next> next = take_next();
-      if (!next && has_ended_) return;
-      if (!next) {
-        ++idle_;
-        lock.unlock();
-        wakeups_.wait();
-        lock.lock();
-        --idle_;
-        continue;
+      const std::optional<Next> next = take_next_or_idle();
+      if (next) {
+        if (!keep(next->call, open_(next->place))) return;
+      } else if (!wait_for_next()) {
+        return;
       }
-      const auto call = calls_.insert(calls_.end(), {.uid = next->uid, .since = Clock::now()});
-      lock.unlock();
-      MappedFile file = open_(next->place);
-      lock.lock();
-      calls_.erase(call);
-      if (has_ended_) return;
-      opened_.push_back(std::move(file));
-      lock.unlock();  // first: the io thread needs it at once
-      const std::uint64_t one = 1;
-      (void)!::write(wake_.get(), &one, sizeof one);
-      lock.lock();
     }
+  }
+
+  void begin() {
+    const RaisedLock lock(mutex_);
+    is_starting_ = false;
+  }
+
+  // None: the thread has to wait, and counts as idle.
+  std::optional<Next> take_next_or_idle() {
+    const RaisedLock lock(mutex_);
+    std::optional<Next> next = take_next();
+    if (next) return next;
+    ++idle_;
+    if (has_ended_) wakeups_.wake_one();  // end() did not know of this thread
+    return std::nullopt;
+  }
+
+  // False: there will be no more.
+  bool wait_for_next() {
+    wakeups_.wait();
+    const RaisedLock lock(mutex_);
+    --idle_;
+    return !has_ended_;
+  }
+
+  // False: nobody takes files any more.
+  bool keep(std::list<Call>::iterator call, MappedFile file) {
+    {
+      const RaisedLock lock(mutex_);
+      calls_.erase(call);
+      if (has_ended_) return false;
+      opened_.push_back(std::move(file));
+    }
+    const std::uint64_t one = 1;
+    (void)!::write(wake_.get(), &one, sizeof one);
+    return true;
   }
 
   [[nodiscard]] bool may_start(std::uint32_t uid) const {
@@ -154,12 +185,13 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
     for (std::size_t tried = 0; tried < queues_.size(); ++tried, ++at) {
       if (at == queues_.end()) at = queues_.begin();
       if (!may_start(at->first)) continue;
-      Next next{.uid = at->first, .place = std::move(at->second.front())};
-      last_uid_ = next.uid;
+      last_uid_ = at->first;
+      const Call call{.uid = at->first, .since = Clock::now()};
+      Next next{.call = calls_.insert(calls_.end(), call), .place = std::move(at->second.front())};
       at->second.pop_front();
       if (at->second.empty()) queues_.erase(at);
       --queued_;
-      if (next.uid != kRoot) --queued_of_users_;
+      if (call.uid != kRoot) --queued_of_users_;
       return next;
     }
     return std::nullopt;
