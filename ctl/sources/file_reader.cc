@@ -1,6 +1,5 @@
 #include "ctl/sources/file_reader.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "collectors/host/find_file.h"
 #include "collectors/sandbox/wire.h"
 #include "ctl/sources/file_format.h"
 #include "ctl/sources/folded_samples.h"
@@ -191,19 +191,12 @@ const sandbox::ChildKind kSourceReaderChild{
     }};
 
 Result<SourceFile> SourceFile::open(const std::string& path) {
-  // A profile of another user can name any file. To open a device can have effects, so it is
-  // opened only once it is known to be a regular file.
-  const UniqueFd found(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!found.valid()) return fail_errno("could not open " + path);
+  // A profile of another user can name any file.
+  auto fd = open_regular_file(path);
+  if (!fd) return fd.error();
   struct stat info {};
-  if (::fstat(found.get(), &info) != 0) return fail_errno("could not check " + path);
-  if (!S_ISREG(info.st_mode)) {
-    return invalid_argument(path + " is not a regular file", "store it in a file first");
-  }
-  const std::string by_number = "/proc/self/fd/" + std::to_string(found.get());
-  UniqueFd fd(::open(by_number.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid()) return fail_errno("could not open " + path);
-  return SourceFile(std::move(fd), path, info.st_uid != ::geteuid() && info.st_uid != 0);
+  if (::fstat(fd->get(), &info) != 0) return fail_errno("could not check " + path);
+  return SourceFile(std::move(*fd), path, info.st_uid != ::geteuid() && info.st_uid != 0);
 }
 
 Result<NamedOrNot> FileReader::read(const SourceFile& file) {

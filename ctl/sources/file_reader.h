@@ -38,7 +38,7 @@ struct DirectorySummary {
 
 class SourceFile {
  public:
-  // kNotFound, kPermissionDenied, kInvalidArgument: it is not a regular file. kTooLarge.
+  // Errors as of open_regular_file().
   [[nodiscard]] static Result<SourceFile> open(const std::string& path);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
