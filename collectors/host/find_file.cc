@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -24,6 +26,20 @@
 namespace profd {
 namespace {
 
+// File systems whose files look regular, and are made by the kernel. To read some of them has
+// effects: /proc/kmsg and trace_pipe lose what is read.
+constexpr std::uint32_t kConfigfsMagic = 0x62656570;
+constexpr std::uint32_t kFusectlMagic = 0x65735543;
+constexpr std::uint32_t kPidfsMagic = 0x50494446;
+constexpr std::uint32_t kApparmorMagic = 0x5a3c69f0;
+constexpr std::uint32_t kMqueueMagic = 0x19800202;
+constexpr auto kKernelFileSystems = std::to_array<std::uint32_t>(
+    {PROC_SUPER_MAGIC,     SYSFS_MAGIC,        TRACEFS_MAGIC,       DEBUGFS_MAGIC,
+     SECURITYFS_MAGIC,     CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,
+     EFIVARFS_MAGIC,       SELINUX_MAGIC,      SMACK_MAGIC,         NSFS_MAGIC,
+     RDTGROUP_SUPER_MAGIC, BINFMTFS_MAGIC,     ANON_INODE_FS_MAGIC, kConfigfsMagic,
+     kFusectlMagic,        kPidfsMagic,        kApparmorMagic,      kMqueueMagic});
+
 constexpr int kMaxLinks = 40;  // MAXSYMLINKS of the kernel
 
 // What the kernel has cached, since a file system that does not answer cannot be asked.
@@ -34,8 +50,29 @@ std::optional<struct statx> cached_status(int fd, unsigned mask) {
   return status;
 }
 
+bool is_made_by_kernel(int fd) {
+  struct statfs file_system {};
+  return ::fstatfs(fd, &file_system) == 0 &&
+         std::ranges::find(kKernelFileSystems, static_cast<std::uint32_t>(file_system.f_type)) !=
+             kKernelFileSystems.end();
+}
+
 UniqueFd open_directory(const char* path) {
   return UniqueFd(::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+// Whether the file lies on a mount that the kernel alone has, which is in no list: that of pipes
+// and namespaces, whose names are no paths, and that of memfds. The file system is not asked.
+bool is_on_mount_of_kernel(int fd) {
+  std::array<char, 16> name{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  if (::readlink(link.c_str(), name.data(), name.size()) <= 0) return false;
+  if (name.front() != '/' && name.front() != '(') return true;  // "(unreachable)/path"
+  const UniqueFd memfd(::memfd_create("profctl", MFD_CLOEXEC));
+  struct stat of_memfd {};
+  const auto status = cached_status(fd, STATX_INO);
+  return memfd.valid() && status && ::fstat(memfd.get(), &of_memfd) == 0 &&
+         of_memfd.st_dev == ::makedev(status->stx_dev_major, status->stx_dev_minor);
 }
 
 class PathWalk {
@@ -54,7 +91,9 @@ class PathWalk {
   }
 
  private:
-  [[nodiscard]] Error failed(int error) const { return fail_errno("could not open " + path_, error); }
+  [[nodiscard]] Error failed(int error) const {
+    return fail_errno("could not open " + path_, error);
+  }
   [[nodiscard]] Error refused() const {
     return fail(ErrorCode::kPermissionDenied,
                 path_ + " lies on a file system of another user, which may never answer",
@@ -76,7 +115,7 @@ class PathWalk {
     if (mount == 0 || mount != mount_) {
       const MountFacts facts = mount_of(at_.get(), process_);
       mount_ = mount;
-      may_hang_ = facts.may_hang && !facts.is_served_by_own;
+      may_hang_ = facts.may_hang && !facts.is_served_by_own && !is_on_mount_of_kernel(at_.get());
     }
     return may_hang_;
   }
@@ -90,9 +129,9 @@ class PathWalk {
       (void)::statx(at_.get(), name.c_str(), AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, 0, &ignored);
     }
     // The kernel follows links of /proc, which lead to files that it knows, or stay in /proc.
-    UniqueFd next = open_resolved(at_.get(), name,
-                                  O_PATH | O_CLOEXEC | (is_in_proc ? 0U : std::uint64_t{O_NOFOLLOW}),
-                                  is_cached_only ? RESOLVE_CACHED : 0U);
+    UniqueFd next = open_resolved(
+        at_.get(), name, O_PATH | O_CLOEXEC | (is_in_proc ? 0U : std::uint64_t{O_NOFOLLOW}),
+        is_cached_only ? RESOLVE_CACHED : 0U);
     if (!next.valid()) return is_cached_only && errno == EAGAIN ? refused() : failed(errno);
     const auto status = cached_status(next.get(), STATX_TYPE | STATX_UID);
     if (status && S_ISLNK(status->stx_mode)) {
@@ -164,6 +203,10 @@ Result<UniqueFd> open_regular_file(const std::string& path) {
   if (::fstat(found->get(), &info) != 0) return fail_errno("could not check " + path);
   if (!S_ISREG(info.st_mode)) {
     return invalid_argument(path + " is not a regular file", "store it in a file first");
+  }
+  if (is_made_by_kernel(found->get())) {
+    return invalid_argument(path + " is a file that the kernel makes, as those in /proc",
+                            "name a file on a disk");
   }
   const std::string by_number = "/proc/self/fd/" + std::to_string(found->get());
   UniqueFd fd(::open(by_number.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));

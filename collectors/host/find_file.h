@@ -21,7 +21,8 @@ namespace profd {
 [[nodiscard]] Result<UniqueFd> find_file(const std::string& path);
 
 // Finds a regular file, and only then opens it for reading, since to open a device can have
-// effects. Does not wait for a lease. kInvalidArgument: it is something else.
+// effects. Does not wait for a lease. kInvalidArgument: it is something else, or lies in /proc,
+// /sys or another such file system, where a read can have effects, too.
 [[nodiscard]] Result<UniqueFd> open_regular_file(const std::string& path);
 
 }  // namespace profd

@@ -3,6 +3,8 @@
 #include "collectors/host/find_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,12 +68,14 @@ TEST_F(FindFileTest, RootFindsWhatOpenFinds) {
   const UniqueFd deleted(::open(at("gone").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   fs::remove(top_ / "gone");
   const std::string number = std::to_string(deleted.get());
+  const UniqueFd memfd(::memfd_create("test", MFD_CLOEXEC));
   for (const std::string& path :
        {std::string("/"), std::string("."), std::string(".."), std::string("/.."), at("lower"),
         at("lower/"), at("lower//file"), at("./link/../lower/file"), at("other"), at("link"),
         fs::relative(top_ / "other").string(), std::string("/proc/self/exe"),
         std::string("/proc/self/status"), std::string("/proc/self/root/../proc/self/exe"),
-        "/proc/self/fd/" + number, "/dev/fd/" + number, "/proc/self/cwd/" + at("other")}) {
+        "/proc/self/fd/" + number, "/dev/fd/" + number,
+        "/proc/self/fd/" + std::to_string(memfd.get()), "/proc/self/cwd/" + at("other")}) {
     struct stat wanted {};
     const int error = ::stat(path.c_str(), &wanted) == 0 ? 0 : errno;
     const auto found = find_file(path);
@@ -100,12 +104,21 @@ TEST_F(FindFileTest, RootAsksNoFuseFileSystemOfAUser) {
   const UniqueFd opened(::open(fuse_->file().c_str(), O_PATH | O_CLOEXEC));
   ASSERT_TRUE(opened.valid());
   fuse_->fall_silent();
-  for (const std::string& path :
-       {fuse_->file(), at("fuse/none"), at("fuse/file/../.."), at("fuse"), at("link"),
-        "/proc/self/fd/" + std::to_string(opened.get())}) {
+  for (const std::string& path : {fuse_->file(), at("fuse/none"), at("fuse/file/../.."), at("fuse"),
+                                  at("link"), "/proc/self/fd/" + std::to_string(opened.get())}) {
     EXPECT_THAT(outcome_of(path), HasSubstr(kRefusal)) << path;
   }
   EXPECT_EQ(outcome_of(at("fuse/../lower/file")), "found") << "it is not asked for ..";
+}
+
+// Such a mount is in no list, as that of memfds, whose names look so.
+TEST_F(FindFileTest, RootAsksNoFuseFileSystemThatIsMountedNowhere) {
+  mount_fuse(kUser);
+  const UniqueFd opened(::open(at("fuse/memfd:x (deleted)").c_str(), O_PATH | O_CLOEXEC));
+  ASSERT_TRUE(opened.valid());
+  ASSERT_EQ(::umount2(at("fuse").c_str(), MNT_DETACH), 0);
+  fuse_->fall_silent();
+  EXPECT_THAT(outcome_of("/proc/self/fd/" + std::to_string(opened.get())), HasSubstr(kRefusal));
 }
 
 TEST_F(FindFileTest, RootAsksAFuseFileSystemOfItsOwn) {
@@ -117,7 +130,8 @@ TEST_F(FindFileTest, AUserAsksAnyFuseFileSystem) {
   for (const uid_t user : {kUser, kUser + 1}) {
     mount_fuse(user);
     const pid_t child = test::fork_into([this] {
-      return ::setgid(kUser) == 0 && ::setuid(kUser) == 0 && open_regular_file(fuse_->file()) ? 0 : 1;
+      return ::setgid(kUser) == 0 && ::setuid(kUser) == 0 && open_regular_file(fuse_->file()) ? 0
+                                                                                              : 1;
     });
     EXPECT_EQ(test::end_of(child), 0);
     fuse_.reset();
@@ -151,7 +165,15 @@ TEST_F(FindFileTest, AUsersLinkInASharedDirectoryLeadsRootNowhere) {
 
 TEST_F(FindFileTest, OnlyARegularFileIsOpened) {
   ASSERT_EQ(::mkfifo(at("fifo").c_str(), 0600), 0);
-  for (const std::string& path : {at("fifo"), at("lower"), std::string("/dev/null")}) {
+  int pipe[2] = {-1, -1};
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  const UniqueFd read_end(pipe[0]);
+  const UniqueFd write_end(pipe[1]);
+  // The kernel's files in /proc and /sys look regular.
+  for (const std::string& path :
+       {at("fifo"), at("lower"), std::string("/dev/null"), std::string("/proc/kmsg"),
+        std::string("/proc/self/status"), std::string("/proc/self/ns/mnt"),
+        std::string("/sys/kernel/uevent_seqnum"), "/proc/self/fd/" + std::to_string(pipe[0])}) {
     const auto opened = open_regular_file(path);
     ASSERT_FALSE(opened) << path;
     EXPECT_EQ(opened.error().code, ErrorCode::kInvalidArgument) << path;

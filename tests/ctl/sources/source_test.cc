@@ -172,6 +172,16 @@ TEST_F(SourceTest, WhatIsNoRegularFileIsRefused) {
   EXPECT_THAT(ran.err, HasSubstr("session.json"));
 }
 
+// Of these, the kernel's log loses what root reads.
+TEST_F(SourceTest, AFileOfTheKernelIsRefused) {
+  for (const char* file : {"/proc/kmsg", "/proc/self/status", "/sys/kernel/uevent_seqnum"}) {
+    const Ran ran = run({"report", file});
+    EXPECT_EQ(ran.code, kExitUsage) << file;
+    EXPECT_THAT(ran.err, HasSubstr("is a file that the kernel makes")) << file;
+    EXPECT_THAT(ran.err, HasSubstr("hint: name a file on a disk")) << file;
+  }
+}
+
 // A gperftools profile names files, too.
 TEST_F(SourceTest, RootAsksNoFileSystemOfAUser) {
   const fs::path mount = scratch_.path() / "fuse";
