@@ -15,7 +15,6 @@
 
 #include "collectors/host/find_file.h"
 #include "ctl/doctor/program_child.h"
-#include "formats/base/unique_fd.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/maps.h"
 #include "formats/proc/stat.h"
@@ -110,8 +109,9 @@ CheckPoint program_not_opened(const std::string& process, const Error& error) {
             "the process may belong to another user: sudo profctl doctor"};
   }
   return {"program", CheckState::kUnknown, error.message,
-          error.code == ErrorCode::kPermissionDenied ? "its user may ask: sudo -u USER profctl doctor"
-                                                     : "the process may be about to end"};
+          error.code == ErrorCode::kPermissionDenied
+              ? "its user may ask: sudo -u USER profctl doctor"
+              : "the process may be about to end"};
 }
 
 constexpr std::string_view kLibraryThread = "profd-xray";  // collectors/xray/app/link.c
