@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -71,8 +72,8 @@ class Side {
 
 class Connection {
  public:
-  Connection(UniqueFd client, std::uint32_t uid, UniqueFd daemon, std::uint64_t token)
-      : uid_(uid),
+  Connection(UniqueFd client, const Peer& peer, UniqueFd daemon, std::uint64_t token)
+      : peer_(peer),
         client_(std::move(client), token),
         daemon_(std::move(daemon), token + 1),
         to_daemon_(client_.fd(), daemon_.fd()),
@@ -107,10 +108,10 @@ class Connection {
     return last_read_ns_ != 0 && now > last_read_ns_;
   }
   [[nodiscard]] bool is_ending() const { return last_read_ns_ != 0; }
-  [[nodiscard]] std::uint32_t uid() const { return uid_; }
+  [[nodiscard]] const Peer& peer() const { return peer_; }
 
  private:
-  std::uint32_t uid_;
+  Peer peer_;
   Side client_;
   Side daemon_;
   OneWay to_daemon_;
@@ -176,12 +177,18 @@ class Door {
 
   // The one of the user with most of them that began to end first.
   void end_one_early() {
-    const auto uid_of = [this](std::uint64_t number) { return connections_.at(number).uid(); };
+    const auto uid_of = [this](std::uint64_t number) { return connections_.at(number).peer().uid; };
     std::map<std::uint32_t, std::size_t> count_of;
     for (const std::uint64_t number : ending_) ++count_of[uid_of(number)];
     const auto most =
         std::ranges::max_element(count_of, {}, [](const auto& counted) { return counted.second; });
-    end(connections_.find(*std::ranges::find(ending_, most->first, uid_of)));
+    end_unread(connections_.find(*std::ranges::find(ending_, most->first, uid_of)));
+  }
+
+  // A daemon that waits for the last answers is sent nothing more.
+  void end_unread(std::map<std::uint64_t, Connection>::iterator connection) {
+    if (!is_finishing_) (void)announce(connection->second.peer(), {});
+    end(connection);
   }
 
   void end(std::map<std::uint64_t, Connection>::iterator connection) {
@@ -212,16 +219,17 @@ class Door {
     if (!peer || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
     UniqueFd ours(ends[0]);
     const UniqueFd theirs(ends[1]);
-    if (!announce(*peer, theirs.get())) return;
+    const int end_of_daemon = theirs.get();
+    if (!announce(*peer, {&end_of_daemon, 1})) return;
     const std::uint64_t token = kFirstClient + 2 * next_;
     const auto added =
-        connections_.try_emplace(next_, std::move(client), peer->uid, std::move(ours), token);
+        connections_.try_emplace(next_, std::move(client), *peer, std::move(ours), token);
     ++next_;
     if (!added.first->second.run(epoll_.get())) end(added.first);
   }
 
   // Waits while the daemon's queue is full: then the daemon is late, and not this process.
-  bool announce(const Peer& peer, int end) {
+  bool announce(const Peer& peer, std::span<const int> sockets) {
     page_.set_idle();
     pollfd room{.fd = daemon_, .events = POLLOUT, .revents = 0};
     ::poll(&room, 1, -1);
@@ -230,7 +238,7 @@ class Door {
                               .gid = peer.gid,
                               .pid = peer.pid,
                               .is_in_group = peer.is_in_group ? 1U : 0U};
-    return sandbox::send_packet(daemon_, sandbox::bytes_of(packet), {&end, 1});
+    return sandbox::send_packet(daemon_, sandbox::bytes_of(packet), sockets);
   }
 
   // Ends the connections whose clients do not read the rest of their answers.
@@ -242,7 +250,7 @@ class Door {
       const auto connection = at++;
       if (!connection->second.is_over(now)) continue;
       page_.set_busy();
-      end(connection);
+      end_unread(connection);
     }
   }
 

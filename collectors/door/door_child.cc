@@ -46,7 +46,7 @@ Result<DoorChild> DoorChild::start(int listener, std::optional<gid_t> group) {
   return DoorChild(std::move(child->socket), child->process, std::move(*page));
 }
 
-Result<std::optional<NewClient>> DoorChild::next_client() {
+Result<std::optional<DoorClient>> DoorChild::next_client() {
   // The first packet is the answer to the start of the child, all others are clients.
   std::array<char, std::max(sizeof(ClientPacket), sizeof(sandbox::Answer))> bytes{};
   auto received = sandbox::receive_packet(socket_.get(), bytes);
@@ -57,19 +57,20 @@ Result<std::optional<NewClient>> DoorChild::next_client() {
     if (received->bytes != sizeof answer) return invalid_packet();
     std::copy_n(bytes.begin(), sizeof answer, reinterpret_cast<char*>(&answer));
     if (auto error = sandbox::error_of(answer)) return std::move(*error);
-    return std::optional<NewClient>();
+    return std::optional<DoorClient>();
   }
   ClientPacket packet;
-  if (received->bytes != sizeof packet || received->descriptors.size() != 1 ||
-      !is_stream(received->descriptors[0].get())) {
+  auto& sockets = received->descriptors;
+  if (received->bytes != sizeof packet || sockets.size() > 1 ||
+      (!sockets.empty() && !is_stream(sockets[0].get()))) {
     return invalid_packet();
   }
   std::copy_n(bytes.begin(), sizeof packet, reinterpret_cast<char*>(&packet));
-  return std::optional(NewClient{.peer = {.uid = packet.uid,
-                                          .gid = packet.gid,
-                                          .pid = packet.pid,
-                                          .is_in_group = packet.is_in_group == 1},
-                                 .socket = std::move(received->descriptors[0])});
+  return std::optional(DoorClient{.peer = {.uid = packet.uid,
+                                           .gid = packet.gid,
+                                           .pid = packet.pid,
+                                           .is_in_group = packet.is_in_group == 1},
+                                  .socket = sockets.empty() ? UniqueFd() : std::move(sockets[0])});
 }
 
 void DoorChild::stop_accepting() {

@@ -17,10 +17,11 @@
 
 namespace profd::door {
 
-// A client behind the door.
-struct NewClient {
+// A client behind the door: a new one, or one that the door closed.
+struct DoorClient {
   Peer peer;
-  UniqueFd socket;  // a stream socket, whose other end the door has
+  UniqueFd socket;  // a stream socket, whose other end the door has; not valid: it was closed,
+                    // since it did not read the rest of its answers
 };
 
 class DoorChild {
@@ -31,7 +32,7 @@ class DoorChild {
 
   // To be called when the descriptor is readable. None: the packet was no client. An error: the
   // door has ended, or sent an invalid packet.
-  Result<std::optional<NewClient>> next_client();
+  Result<std::optional<DoorClient>> next_client();
 
   // Whether the door has worked on one event for longer than `limit`.
   [[nodiscard]] bool stands_still(std::chrono::milliseconds limit) const {

@@ -14,7 +14,8 @@ struct StartPacket {
   std::uint32_t has_group = 0;
 };
 
-// A new client, with one descriptor: the daemon's end of the socket pair.
+// A new client, with one descriptor: the daemon's end of the socket pair. Without a descriptor: a
+// client that the door closed, since it did not read the rest of its answers.
 struct ClientPacket {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;

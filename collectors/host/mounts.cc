@@ -4,6 +4,7 @@
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <optional>
 #include <utility>
@@ -30,12 +31,12 @@ void visit_own_mounts(const Visit& visit) {
   visit_mounts_seen_by(open_process("self"), kHostMountListLimits, visit);
 }
 
-// Its file system; none where the process does not see the mount, or it is beyond the limits.
-std::optional<std::string> file_system_of(std::uint64_t mount_id, const UniqueFd& process,
-                                          const MountListLimits& limits) {
-  std::optional<std::string> found;
+// None where the process does not see the mount, or it is beyond the limits.
+std::optional<Mount> find_mount(std::uint64_t mount_id, const UniqueFd& process,
+                                const MountListLimits& limits) {
+  std::optional<Mount> found;
   visit_mounts_seen_by(process, limits, [&](const Mount& mount) {
-    if (mount.id == mount_id) found = mount.file_system;
+    if (mount.id == mount_id) found = mount;
     return !found;
   });
   return found;
@@ -73,12 +74,16 @@ MountFacts mount_of(int fd, std::uint32_t tgid) {
   for (const std::string& name : {own, std::to_string(tgid), first}) {
     const UniqueFd process = open_process(name);
     const bool is_hosts = name == own || name == first;
-    const auto file_system = file_system_of(status.stx_mnt_id, process,
-                                            is_hosts ? kHostMountListLimits : kMountListLimits);
-    if (!file_system) continue;
+    const auto mount =
+        find_mount(status.stx_mnt_id, process, is_hosts ? kHostMountListLimits : kMountListLimits);
+    if (!mount) continue;
     const bool is_of_users = !is_hosts && mounts_of_users(process.get());
-    return {.may_hang = is_fuse(*file_system) || (is_of_users && is_overlay(*file_system)),
-            .is_of_users = is_of_users};
+    const bool is_of_own_user =
+        mount->fuse_user && (*mount->fuse_user == 0 || *mount->fuse_user == ::geteuid());
+    return {
+        .may_hang = is_fuse(mount->file_system) || (is_of_users && is_overlay(mount->file_system)),
+        .is_of_users = is_of_users,
+        .is_served_by_own = is_hosts && is_of_own_user};
   }
   return {};
 }

@@ -38,6 +38,9 @@ struct MountFacts {
   bool may_hang = true;
   // An unprivileged user made the mounts there. A bind mount gives any file any path.
   bool is_of_users = true;
+  // The caller or root mounted a FUSE file system among profd's mounts or those of process 1, so
+  // no other user's process answers for it.
+  bool is_served_by_own = false;
 };
 
 // By the id of the mount, in the lists of mounts that profd, the process `tgid` (0: none) and

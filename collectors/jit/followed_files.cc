@@ -39,7 +39,8 @@ bool FollowedFiles::follow(const std::shared_ptr<const JitFile>& file, Parser& p
     return false;
   }
   const auto followed = files_.emplace(file->id, FollowedFile(file)).first;
-  if (events.size() < max_events) read_one(followed, parser, events);
+  const bool has_time = !is_over_share(file->id.owner, Clock::now());
+  if (has_time && events.size() < max_events) read_one(followed, parser, events);
   return files_.contains(file->id);
 }
 

@@ -28,19 +28,21 @@ class FollowedFiles {
   // Of all but root. The user with the most loses a file for one who has fewer.
   static constexpr std::size_t kMaxFilesOfUsers = kMaxFiles / 2;
   static constexpr std::size_t kMaxFilesOfOwner = kMaxFiles / 8;
-  // The time for files of one owner other than root, here and where their events are applied;
-  // halved at each kForgetInterval.
+  // The time for files of one owner other than root, here and where their events are applied, and
+  // for scans of the owner's processes; halved at each kForgetInterval.
   static constexpr std::chrono::seconds kMaxTime{3};
   static constexpr std::chrono::seconds kForgetInterval{30};
 
-  // Follows the files of a scan; removes from the scan those that are not followed. Files are read
-  // at once as long as there are fewer than `max_events`.
+  // Follows the files of a scan; removes from the scan those that are not followed. Files whose
+  // owner has time left are read at once as long as there are fewer than `max_events`.
   void follow(JitScan& scan, Parser& parser, std::size_t max_events, std::vector<JitEvent>& events);
   void release(const JitFileId& id) { files_.erase(id); }
-  // Adds time that an owner's files took elsewhere.
+  // Adds time that an owner's files or processes took elsewhere.
   void charge(std::uint32_t owner, Clock::duration time) {
     time_of_owner_[owners_.owner_of(owner)] += time;
   }
+  // Whether the owner has no time left. Root has.
+  [[nodiscard]] bool is_over_share(std::uint32_t owner, Clock::time_point now);
 
   // Reads the files that are due, as long as there are fewer than `max_events`.
   void read_due(Parser& parser, std::size_t max_events, std::vector<JitEvent>& events);
@@ -58,7 +60,6 @@ class FollowedFiles {
   bool follow(const std::shared_ptr<const JitFile>& file, Parser& parser, std::size_t max_events,
               std::vector<JitEvent>& events);
   Files::iterator read_one(Files::iterator file, Parser& parser, std::vector<JitEvent>& events);
-  [[nodiscard]] bool is_over_share(std::uint32_t owner, Clock::time_point now);
   // The refusal of a file for which there is no room.
   std::optional<JitRefusal> make_room(const JitFile& file, std::vector<JitEvent>& events);
   void end_one_of(std::uint32_t payer, std::vector<JitEvent>& events);

@@ -65,9 +65,10 @@ class JitFollower::Work {
   };
 
   explicit Work(const UidOwners& owners) : runner_(owners), files_(stats_, owners) {}
-  void scan(const Wanted& wanted, std::vector<JitEvent>& events);
-  void add_held_files(const Wanted& wanted, JitScan& scan);
-  [[nodiscard]] bool may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
+  [[nodiscard]] JitScan scan_of(const WantedScan& wanted);
+  void scan(const WantedScan& wanted, std::vector<JitEvent>& events);
+  void add_held_files(const WantedScan& wanted, JitScan& scan);
+  [[nodiscard]] bool may_have_written(const WantedScan& wanted, const JitProcessFacts& facts,
                                       const WatchedPlace& place);
   void begin_ticket(const Ticket& ticket, std::vector<JitEvent>& events);
   void end_tickets(std::vector<JitEvent>& events);
@@ -107,21 +108,34 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
 void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitEvent>& events) {
   for (const JitFileId& id : requests.releases) files_.release(id);
   for (const auto& [owner, time] : requests.charges) files_.charge(owner, time);
-  for (const Wanted& wanted : requests.scans) scan(wanted, events);
+  for (const WantedScan& wanted : requests.scans.scans()) scan(wanted, events);
   for (const Ticket& ticket : requests.tickets) begin_ticket(ticket, events);
 }
 
-void JitFollower::Work::scan(const Wanted& wanted, std::vector<JitEvent>& events) {
+// The user is charged for the time, which is that of the kernel to list the mappings above all.
+JitScan JitFollower::Work::scan_of(const WantedScan& wanted) {
+  const Clock::time_point began = Clock::now();
   auto found =
       runner_.run(wanted.uid, [process = wanted.process] { return scan_for_jit_files(process); });
-  JitProcessScanned scanned{.process = wanted.process, .scan = {}};
-  if (found) {
-    for (auto& file : found->files) file = closed_by(closer_, *file);
-    scanned.scan = std::move(*found);
-  } else {
-    scanned.scan.is_gone = false;
-    scanned.scan.refusals.push_back(JitRefusal::kLate);
+  files_.charge(wanted.uid, Clock::now() - began);
+  if (!found) {
+    JitScan late;
+    late.is_gone = false;
+    late.refusals.push_back(JitRefusal::kLate);
+    return late;
   }
+  for (auto& file : found->files) file = closed_by(closer_, *file);
+  return std::move(*found);
+}
+
+void JitFollower::Work::scan(const WantedScan& wanted, std::vector<JitEvent>& events) {
+  JitProcessScanned scanned{.process = wanted.process, .scan = {}};
+  if (files_.is_over_share(wanted.uid, Clock::now())) {
+    scanned.scan.refusals.push_back(JitRefusal::kOverShare);
+    events.emplace_back(std::move(scanned));
+    return;
+  }
+  scanned.scan = scan_of(wanted);
   add_held_files(wanted, scanned.scan);
   std::vector<JitEvent> of_files;
   files_.follow(scanned.scan, *parser_, kMaxReady, of_files);
@@ -131,7 +145,7 @@ void JitFollower::Work::scan(const Wanted& wanted, std::vector<JitEvent>& events
 
 // A pid of another PID namespace is ambiguous: a file with its name belongs to the process only if
 // the process sees the directory.
-bool JitFollower::Work::may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
+bool JitFollower::Work::may_have_written(const WantedScan& wanted, const JitProcessFacts& facts,
                                          const WatchedPlace& place) {
   if (facts.pid_in_namespace == 0 || facts.pid_in_namespace == wanted.process.tgid) return true;
   const auto seen = runner_.run(
@@ -140,7 +154,7 @@ bool JitFollower::Work::may_have_written(const Wanted& wanted, const JitProcessF
 }
 
 // Adds the held files with the process's name, which may be unlinked by now.
-void JitFollower::Work::add_held_files(const Wanted& wanted, JitScan& scan) {
+void JitFollower::Work::add_held_files(const WantedScan& wanted, JitScan& scan) {
   const JitProcessFacts& facts = scan.facts;
   const bool is_known = facts.pid_in_namespace != 0;
   const std::uint32_t real_uid = is_known ? facts.real_uid : wanted.uid;
@@ -177,7 +191,7 @@ void JitFollower::Work::read_files(std::vector<JitEvent>& events) {
 
 void JitFollower::Work::begin_ticket(const Ticket& ticket, std::vector<JitEvent>& events) {
   Waiting waiting{.ticket = ticket.number, .files = {}, .deadline = Clock::now() + kMaxWait};
-  for (const Wanted& wanted : ticket.processes) {
+  for (const WantedScan& wanted : ticket.processes) {
     if (Clock::now() >= waiting.deadline) break;
     scan(wanted, events);
   }
@@ -291,18 +305,14 @@ void JitFollower::charge(std::uint32_t owner, std::chrono::nanoseconds time) {
   requests_.charges[owner] += time;
 }
 
-bool JitFollower::scan(const ProcessKey& process, std::uint32_t uid) {
+std::optional<JitRefusal> JitFollower::scan(const WantedScan& wanted, std::uint32_t payer) {
+  std::optional<JitRefusal> refusal;
   {
     const std::lock_guard lock(mutex_);
-    if (requests_.scans.size() >= kMaxQueued) return false;
-    if (uid != 0) {
-      if (requests_.scans_of_users >= kMaxQueuedOfUsers) return false;
-      ++requests_.scans_of_users;
-    }
-    requests_.scans.push_back({.process = process, .uid = uid});
+    refusal = requests_.scans.add(wanted, payer);
   }
-  wake_thread();
-  return true;
+  if (!refusal) wake_thread();
+  return refusal;
 }
 
 void JitFollower::release(const JitFileId& file) {
@@ -313,7 +323,7 @@ void JitFollower::release(const JitFileId& file) {
   wake_thread();
 }
 
-std::uint64_t JitFollower::read_to_end(std::vector<Wanted> processes) {
+std::uint64_t JitFollower::read_to_end(std::vector<WantedScan> processes) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);

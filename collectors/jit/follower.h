@@ -3,11 +3,11 @@
 //
 // A file that does not grow costs a statx() of 0.5 us, each 100 ms at first and each second later.
 // One that grows is read in parts of kJitChunkBytes, and rests after each as long as keeps it at a
-// quarter of a core; the files of one user other than root take a tenth of a core in the long run
-// (followed_files.h). A part of which the parser dies, or that it can't read in time, is a strike
-// against the file; the third strike ends it. Everything is limited: files in all and of one owner,
-// processes that wait for a scan, and events that wait to be taken. The io thread calls; only the
-// queues are shared.
+// quarter of a core; the files and scans of one user other than root take a tenth of a core in the
+// long run (followed_files.h). A part of which the parser dies, or that it can't read in time, is a
+// strike against the file; the third strike ends it. Everything is limited: files in all and of one
+// owner, processes that wait for a scan, and events that wait to be taken. The io thread calls;
+// only the queues are shared.
 
 #pragma once
 
@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "collectors/bpf/sample.h"
 #include "collectors/host/uid_owners.h"
 #include "collectors/jit/events.h"
+#include "collectors/jit/scan_queue.h"
 #include "collectors/jit/stats.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
@@ -32,9 +34,6 @@ namespace profd {
 
 class JitFollower {
  public:
-  // Processes that wait for a scan: all that there can be, and as many that were forgotten since.
-  static constexpr std::size_t kMaxQueued = std::size_t{2} * PROFD_MAX_WATCHED;
-  static constexpr std::size_t kMaxQueuedOfUsers = kMaxQueued / 2;  // of all but root
   static constexpr std::size_t kMaxReady = 16;  // events to be taken; beyond it, no file is read
   static constexpr std::chrono::seconds kMaxWait{2};  // for the end of all files
 
@@ -50,13 +49,9 @@ class JitFollower {
 
   // The uid of a process whose user is not known; no file belongs to it.
   static constexpr std::uint32_t kNobody = UINT32_MAX;
-  struct Wanted {
-    ProcessKey process;
-    // From the process's samples: used if it has ended, and charged for a thread that hangs.
-    std::uint32_t uid = kNobody;
-  };
-  // Scans a process for files. False when the queue is full.
-  [[nodiscard]] bool scan(const ProcessKey& process, std::uint32_t uid);
+
+  // Scans a process for files. `payer` and the answer are those of ScanQueue::add().
+  [[nodiscard]] std::optional<JitRefusal> scan(const WantedScan& wanted, std::uint32_t payer);
 
   // Ends the reading of a file that nobody needs any more.
   void release(const JitFileId& file);
@@ -66,7 +61,7 @@ class JitFollower {
 
   // Scans these processes and reads all files to their present end, for kMaxWait at most; then
   // reports JitReadToEnd with the ticket that this returns.
-  std::uint64_t read_to_end(std::vector<Wanted> processes);
+  std::uint64_t read_to_end(std::vector<WantedScan> processes);
 
   // Readable while there are events.
   [[nodiscard]] int wake_fd() const { return wake_.get(); }
@@ -79,12 +74,11 @@ class JitFollower {
   class Work;
   struct Ticket {
     std::uint64_t number = 0;
-    std::vector<Wanted> processes;
+    std::vector<WantedScan> processes;
   };
   // Requests to the thread, which takes them all at once.
   struct Requests {
-    std::vector<Wanted> scans;
-    std::size_t scans_of_users = 0;  // of these, all but root's
+    ScanQueue scans;
     std::vector<JitFileId> releases;
     std::map<std::uint32_t, std::chrono::nanoseconds> charges;  // by owner
     std::vector<Ticket> tickets;

@@ -213,8 +213,9 @@ void JitProcesses::on(const JitFileEnded& ended) {
 
 void JitProcesses::scan(const ProcessKey& key, Process& process) {
   if (process.is_being_scanned || process.is_gone) return;
-  process.is_being_scanned = follower_->scan(key, uid_of(key));
-  if (!process.is_being_scanned) stats_.refuse(JitRefusal::kQueueFull, process.uid);
+  const auto refusal = follower_->scan({.process = key, .uid = uid_of(key)}, process.payer);
+  process.is_being_scanned = !refusal;
+  if (refusal) stats_.refuse(*refusal, process.uid);
   process.next_scan = Clock::now() + process.scan_interval;
   process.scan_interval = std::min<Clock::duration>(2 * process.scan_interval, kLastScan);
 }
@@ -370,7 +371,7 @@ std::optional<JitProcessInfo> JitProcesses::info(const ProcessKey& process) cons
 }
 
 std::uint64_t JitProcesses::read_to_end(const std::vector<ProcessKey>& processes) {
-  std::vector<JitFollower::Wanted> wanted;
+  std::vector<WantedScan> wanted;
   wanted.reserve(processes.size());
   for (const ProcessKey& key : processes) {
     wanted.push_back({.process = key, .uid = uid_of(key)});

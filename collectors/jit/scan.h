@@ -32,7 +32,7 @@ struct JitProcessFacts {
 };
 
 struct JitScan {
-  bool is_gone = true;  // the process has ended; its pid may be another one's
+  bool is_gone = true;  // the process has ended, and its pid may be another one's; or not scanned
   JitProcessFacts facts;
   std::vector<std::shared_ptr<const JitFile>> files;  // markers first, each file once
   std::vector<JitRefusal> refusals;

@@ -1,6 +1,5 @@
 #include "ctl/commands/convert_traces.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include <boost/json/object.hpp>
 
+#include "collectors/host/find_file.h"
 #include "ctl/commands/instrumented_code.h"
 #include "ctl/output/file.h"
 #include "ctl/output/text.h"
@@ -40,23 +40,19 @@ struct ConvertReport {
 };
 
 Result<xray::ByteSource> open_log(const std::string& path) {
-  // Shared, since a function that owns it must be copyable.
-  const auto fd = std::make_shared<UniqueFd>(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd->valid()) {
-    Error error = fail_errno("could not open " + path);
+  auto opened = open_regular_file(path);
+  if (!opened) {
+    Error error = opened.error();
     if (error.code == ErrorCode::kNotFound) {
       error.hint =
           "a program writes xray-log.NAME.XXXXXX to its working directory when its log is flushed";
     }
     return error;
   }
+  // Shared, since a function that owns it must be copyable.
+  const auto fd = std::make_shared<UniqueFd>(std::move(*opened));
   struct stat info {};
   if (::fstat(fd->get(), &info) != 0) return fail_errno("could not check " + path);
-  if (!S_ISREG(info.st_mode)) {
-    return invalid_argument(path + " is not a regular file",
-                            "convert reads a trace out of order: store it in a file first");
-  }
   return xray::ByteSource{static_cast<std::uint64_t>(info.st_size),
                           [fd](std::uint64_t offset, std::span<char> to) -> std::size_t {
                             const ssize_t got = ::pread(fd->get(), to.data(), to.size(),
@@ -240,9 +236,9 @@ std::string to_json(const ConvertReport& report) {
 }  // namespace
 
 bool is_xray_trace(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const auto fd = open_regular_file(path);
   std::array<unsigned char, 4> head{};
-  if (!fd.valid() || ::pread(fd.get(), head.data(), head.size(), 0) != ssize_t{head.size()}) {
+  if (!fd || ::pread(fd->get(), head.data(), head.size(), 0) != ssize_t{head.size()}) {
     return false;
   }
   // A version of 1 to 5 and the type 1, in either byte order (formats/xray/fdr_format.h). No other

@@ -18,11 +18,10 @@
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
 #include "ctl/output/text.h"
+#include "ctl/sources/file_reader.h"
 #include "formats/base/errors.h"
 #include "formats/base/json_text.h"
-#include "formats/base/whole_file.h"
 #include "formats/profile/lineless_files.h"
-#include "formats/profile/pprof_reader.h"
 
 namespace profd {
 namespace {
@@ -239,17 +238,24 @@ class Debuginfo final : public Subcommand {
  private:
   // Those that are not installed, the hottest first.
   Result<std::vector<LinelessFile>> find_missing(Client& client) {
-    const Result<std::string> packed =
-        options_.input.empty() ? fetch_history(client) : read_whole_file(options_.input);
-    if (!packed) return packed.error();
-    const auto protobuf = unpack_pprof(*packed);
-    if (!protobuf) return error_of(protobuf.error());
-    const auto tables = read_pprof_tables(*protobuf);
-    if (!tables) return error_of(tables.error());
-    std::vector<LinelessFile> files = find_lineless_files(*tables);
-    std::erase_if(files, [](const LinelessFile& file) { return is_installed(file.build_id); });
-    if (files.size() > options_.limit) files.resize(options_.limit);
+    auto files = options_.input.empty() ? find_in_history(client) : find_in_input();
+    if (!files) return files.error();
+    std::erase_if(*files, [](const LinelessFile& file) { return is_installed(file.build_id); });
+    if (files->size() > options_.limit) files->resize(options_.limit);
     return files;
+  }
+
+  Result<std::vector<LinelessFile>> find_in_history(Client& client) {
+    const Result<std::string> packed = fetch_history(client);
+    if (!packed) return packed.error();
+    return find_lineless_files(*packed);
+  }
+
+  // Another user may have written it.
+  Result<std::vector<LinelessFile>> find_in_input() {
+    const auto file = SourceFile::open(options_.input);
+    if (!file) return file.error();
+    return FileReader().find_lineless(*file);
   }
 
   // One profile of the range, of what the caller may see.

@@ -1,7 +1,6 @@
 #include "ctl/commands/instrumented_code.h"
 
 #include <elf.h>
-#include <fcntl.h>
 
 #include <filesystem>
 #include <iterator>
@@ -11,8 +10,8 @@
 #include <boost/algorithm/hex.hpp>
 #include <boost/core/demangle.hpp>
 
+#include "collectors/host/find_file.h"
 #include "formats/base/address_range.h"
-#include "formats/base/unique_fd.h"
 #include "formats/elf/elf_file.h"
 #include "formats/xray/fdr_format.h"
 
@@ -41,15 +40,15 @@ struct Binary {
 };
 
 Result<Binary> read_binary(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid()) return fail_errno("could not open " + path);
-  Result<ElfSummary> elf = read_elf_summary(fd.get());
+  const auto fd = open_regular_file(path);
+  if (!fd) return fd.error();
+  Result<ElfSummary> elf = read_elf_summary(fd->get());
   if (!elf) return about(path, elf.error());
-  Result<xray::FunctionMap> map = xray::read_function_map(fd.get());
+  Result<xray::FunctionMap> map = xray::read_function_map(fd->get());
   if (!map) return about(path, map.error());
   SymbolBudget unlimited{.table_bytes = std::numeric_limits<std::uint64_t>::max(),
                          .time = std::chrono::hours(1)};
-  std::vector<std::string> names = xray::read_function_names(fd.get(), *map, unlimited);
+  std::vector<std::string> names = xray::read_function_names(fd->get(), *map, unlimited);
   for (std::string& name : names) name = boost::core::demangle(name.c_str());
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::canonical(path, error);

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/host/find_file.h"
 #include "ctl/doctor/program_child.h"
-#include "formats/base/unique_fd.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/maps.h"
 #include "formats/proc/stat.h"
@@ -42,15 +42,19 @@ std::optional<std::string> find_jitdump(const Paths& code_paths) {
   return dump == code_paths.end() ? std::nullopt : std::optional(*dump);
 }
 
-// The perf map, which is in the root directory of the process.
+// The perf map, which is in the root directory of the process. Its /tmp may be a file system of the
+// user.
 std::optional<std::string> find_perf_map(const std::string& process) {
   const auto status = read_process_status(process + "/status");
-  if (!status) return std::nullopt;
-  const std::string map = "/tmp/perf-" + std::to_string(status->namespace_pid) + ".map";
-  const std::string path = process + "/root" + map;
+  const auto tmp = find_file(process + "/root/tmp");
+  if (!status || !tmp) return std::nullopt;
+  const std::string map = "perf-" + std::to_string(status->namespace_pid) + ".map";
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  return map;
+  if (::fstatat(tmp->get(), map.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISREG(info.st_mode)) {
+    return std::nullopt;
+  }
+  return "/tmp/" + map;
 }
 
 // There is a jitdump, a perf map or both.
@@ -86,15 +90,6 @@ CheckPoint check_runtime(std::uint32_t pid, const std::string& process) {
           std::string(runtime->remedy)};
 }
 
-// Opens the file that the process executes, even if its path was deleted. O_NONBLOCK: a write lease
-// of another process can't delay the open.
-UniqueFd open_program(const std::string& process) {
-  UniqueFd fd(::open((process + "/exe").c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  struct stat info {};
-  if (fd.valid() && (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))) fd.reset();
-  return fd;
-}
-
 CheckPoint check_path(const std::string& process) {
   std::error_code error;
   const std::string path = fs::read_symlink(process + "/exe", error);
@@ -104,15 +99,19 @@ CheckPoint check_path(const std::string& process) {
           "restart the process"};
 }
 
-CheckPoint program_not_opened(const std::string& process) {
-  const Error error = fail_errno("could not open " + process + "/exe");
+CheckPoint program_not_opened(const std::string& process, const Error& error) {
   const auto stat = read_process_stat(process + "/stat");
   if (stat && stat->is_kernel_thread()) {
     return {"program", CheckState::kOk, "kernel thread: it has no program and only kernel stacks"};
   }
+  if (::geteuid() != 0) {
+    return {"program", CheckState::kUnknown, error.message,
+            "the process may belong to another user: sudo profctl doctor"};
+  }
   return {"program", CheckState::kUnknown, error.message,
-          ::geteuid() == 0 ? "the process may be about to end"
-                           : "the process may belong to another user: sudo profctl doctor"};
+          error.code == ErrorCode::kPermissionDenied
+              ? "its user may ask: sudo -u USER profctl doctor"
+              : "the process may be about to end"};
 }
 
 constexpr std::string_view kLibraryThread = "profd-xray";  // collectors/xray/app/link.c
@@ -138,11 +137,12 @@ Result<CheckReport> check_process(std::uint32_t pid) {
     return fail(ErrorCode::kNotFound, "no such process " + std::to_string(pid),
                 "'profctl ps' shows who used the CPU");
   }
-  const UniqueFd program = open_program(process);
-  if (!program.valid()) return CheckReport{program_not_opened(process)};
+  // Also where its path was deleted.
+  const auto program = open_regular_file(process + "/exe");
+  if (!program) return CheckReport{program_not_opened(process, program.error())};
   CheckReport report{check_path(process)};
   const bool has_library = runs_library(static_cast<pid_t>(pid));
-  for (CheckPoint& point : check_program_in_child(has_library, program.get())) {
+  for (CheckPoint& point : check_program_in_child(has_library, program->get())) {
     report.push_back(std::move(point));
   }
   report.push_back(check_runtime(pid, process));

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "collectors/host/find_file.h"
 #include "ctl/process/child_process.h"
 #include "formats/api/error_json.h"
 #include "formats/base/unique_fd.h"
@@ -91,9 +92,10 @@ Result<Jvm> find_jvm(pid_t pid) {
   jvm.status = *status;
   if (auto checked = check_owner(jvm); !checked) return checked.error();
   if (auto checked = check_is_hotspot(jvm); !checked) return checked.error();
-  const std::string tmp = process + "/root/tmp";
-  jvm.tmp.reset(::open(tmp.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!jvm.tmp.valid() || !jvm.pidfd.valid()) return fail_errno("could not open " + tmp);
+  if (!jvm.pidfd.valid()) return fail_errno("could not open " + process);
+  auto tmp = find_file(process + "/root/tmp");
+  if (!tmp) return tmp.error();
+  jvm.tmp = std::move(*tmp);
   return jvm;
 }
 

@@ -1,14 +1,15 @@
 #include "ctl/sources/file_reader.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "collectors/host/find_file.h"
 #include "collectors/sandbox/wire.h"
 #include "ctl/sources/file_format.h"
 #include "ctl/sources/folded_samples.h"
@@ -25,7 +26,12 @@ namespace {
 
 using sandbox::Request;
 
-enum class ReaderOperation : std::uint32_t { kReadProfile = 1, kReadSummary, kFindNames };
+enum class ReaderOperation : std::uint32_t {
+  kReadProfile = 1,
+  kReadSummary,
+  kFindNames,
+  kFindLineless
+};
 
 constexpr sandbox::ChildLimits kReaderLimits{.memory_bytes = std::uint64_t{1} << 30,
                                              .answer_bytes = std::uint64_t{512} << 20,
@@ -51,6 +57,9 @@ struct WireAddresses {
 struct WireNames {
   std::vector<NamedAddress> names{};
 };
+struct WireLinelessFiles {
+  std::vector<LinelessFile> files{};
+};
 
 WireProfile wire_of(const Profile& profile) {
   WireProfile wire{
@@ -73,14 +82,19 @@ Profile profile_of(WireProfile wire) {
 
 using NamedOrNot = std::variant<Samples, Profile>;
 
-Result<NamedOrNot> read_profile(int fd, bool is_folded) {
+Result<std::string> read_bytes(int fd) {
   struct stat info {};
   const bool is_huge =
       ::fstat(fd, &info) == 0 && info.st_size > static_cast<off_t>(kMaxSourceBytes);
   if (is_huge) return too_large_file();
   Result<std::string> bytes = read_all(fd, "the file", kMaxSourceBytes + 1);
+  if (bytes && bytes->size() > kMaxSourceBytes) return too_large_file();
+  return bytes;
+}
+
+Result<NamedOrNot> read_profile(int fd, bool is_folded) {
+  Result<std::string> bytes = read_bytes(fd);
   if (!bytes) return bytes.error();
-  if (bytes->size() > kMaxSourceBytes) return too_large_file();
   const auto format = format_of_file(*bytes, is_folded);
   if (!format) return format.error();
   if (*format == FileFormat::kGperftools) {
@@ -127,6 +141,12 @@ Result<DirectorySummary> read_directory_summary(int fd) {
   return summary;
 }
 
+Result<std::vector<LinelessFile>> read_lineless_files(int fd) {
+  const Result<std::string> bytes = read_bytes(fd);
+  if (!bytes) return bytes.error();
+  return find_lineless_files(*bytes);
+}
+
 // The child's side.
 
 Result<std::string> encoded_profile(int fd, bool is_folded) {
@@ -163,6 +183,11 @@ Result<std::string> answer_of_reader(const Request& request, const std::vector<U
     }
     case ReaderOperation::kFindNames:
       return encoded_names(request, files);
+    case ReaderOperation::kFindLineless: {
+      auto lineless = read_lineless_files(file);
+      if (!lineless) return lineless.error();
+      return sandbox::encode(WireLinelessFiles{std::move(*lineless)});
+    }
   }
   return fail(ErrorCode::kInternal, "unknown request");
 }
@@ -191,19 +216,12 @@ const sandbox::ChildKind kSourceReaderChild{
     }};
 
 Result<SourceFile> SourceFile::open(const std::string& path) {
-  // A profile of another user can name any file. To open a device can have effects, so it is
-  // opened only once it is known to be a regular file.
-  const UniqueFd found(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!found.valid()) return fail_errno("could not open " + path);
+  // A profile of another user can name any file.
+  auto fd = open_regular_file(path);
+  if (!fd) return fd.error();
   struct stat info {};
-  if (::fstat(found.get(), &info) != 0) return fail_errno("could not check " + path);
-  if (!S_ISREG(info.st_mode)) {
-    return invalid_argument(path + " is not a regular file", "store it in a file first");
-  }
-  const std::string by_number = "/proc/self/fd/" + std::to_string(found.get());
-  UniqueFd fd(::open(by_number.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid()) return fail_errno("could not open " + path);
-  return SourceFile(std::move(fd), path, info.st_uid != ::geteuid() && info.st_uid != 0);
+  if (::fstat(fd->get(), &info) != 0) return fail_errno("could not check " + path);
+  return SourceFile(std::move(*fd), path, info.st_uid != ::geteuid() && info.st_uid != 0);
 }
 
 Result<NamedOrNot> FileReader::read(const SourceFile& file) {
@@ -253,6 +271,24 @@ Result<std::vector<NamedAddress>> FileReader::find_names(const SourceFile& file,
   auto found = sandbox::decode<WireNames>(*answer);
   if (!found) return found.error();
   return std::move(found->names);
+}
+
+Result<std::vector<LinelessFile>> FileReader::find_lineless(const SourceFile& file) {
+  if (!file.is_of_another_user()) {
+    auto found = read_lineless_files(file.fd());
+    if (!found) return error_of_file(file.path(), found.error());
+    return found;
+  }
+  const int fd = file.fd();
+  const auto answer = ask(request_of(ReaderOperation::kFindLineless), {&fd, 1});
+  if (!answer) return error_of_file(file.path(), answer.error());
+  auto found = sandbox::decode<WireLinelessFiles>(*answer);
+  if (!found) return found.error();
+  // A build id is the name of a file, too.
+  if (!std::ranges::all_of(found->files, is_build_id, &LinelessFile::build_id)) {
+    return malformed("the answer of the sandboxed reader is malformed");
+  }
+  return std::move(found->files);
 }
 
 Result<std::string> FileReader::ask(const Request& request, std::span<const int> files) {

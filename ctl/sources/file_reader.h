@@ -17,6 +17,7 @@
 #include "ctl/views/samples.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
+#include "formats/profile/lineless_files.h"
 #include "formats/profile/profile.h"
 
 namespace profd {
@@ -38,7 +39,7 @@ struct DirectorySummary {
 
 class SourceFile {
  public:
-  // kNotFound, kPermissionDenied, kInvalidArgument: it is not a regular file. kTooLarge.
+  // Errors as of open_regular_file().
   [[nodiscard]] static Result<SourceFile> open(const std::string& path);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
@@ -63,6 +64,8 @@ class FileReader {
   // A profile without names where the file is of gperftools. Errors have the path.
   [[nodiscard]] Result<std::variant<Samples, Profile>> read(const SourceFile& file);
   [[nodiscard]] Result<DirectorySummary> read_summary(const SourceFile& file);
+  // Of a .pb.gz or .pb file. Errors have the path.
+  [[nodiscard]] Result<std::vector<LinelessFile>> find_lineless(const SourceFile& file);
   // As find_mapped_names().
   [[nodiscard]] Result<std::vector<NamedAddress>> find_names(
       const SourceFile& file, const ProfileMapping& mapping,

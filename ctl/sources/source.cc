@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "collectors/host/find_file.h"
 #include "ctl/sources/file_reader.h"
 #include "ctl/sources/gperftools_samples.h"
 #include "ctl/sources/pprof_samples.h"
@@ -33,9 +34,12 @@ class SourceOpener {
 
   Result<Source> open() {
     if (request_.name.empty()) return open_history(request_.range);
-    struct stat info {};
-    if (::stat(request_.name.c_str(), &info) == 0) {
-      return of_target(S_ISDIR(info.st_mode) ? open_directory() : open_file());
+    if (const auto found = find_file(request_.name)) {
+      struct stat info {};
+      const bool is_directory = ::fstat(found->get(), &info) == 0 && S_ISDIR(info.st_mode);
+      return of_target(is_directory ? open_directory() : open_file());
+    } else if (found.error().code == ErrorCode::kPermissionDenied && !is_valid_id(request_.name)) {
+      return found.error();
     }
     if (request_.name.find("..") != std::string::npos &&
         request_.name.find('/') == std::string::npos) {

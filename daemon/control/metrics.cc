@@ -44,6 +44,9 @@ void add_service(MetricsText& out, const StatusInfo& status) {
               connections.starved);
   out.counter("profd_connections_slow_total", "Connections closed because the client was too slow.",
               connections.slow);
+  out.counter("profd_connections_unread_total",
+              "Connections closed because the client left the rest of an answer unread.",
+              connections.unread);
   out.counter("profd_doors_replaced_total",
               "Times that the process that serves the public socket died or stood still.",
               connections.doors_replaced);

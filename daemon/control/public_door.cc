@@ -233,7 +233,12 @@ boost::asio::awaitable<void> PublicDoor::receive(std::shared_ptr<Door> door) {
       replace(client.error());
       co_return;
     }
-    if (*client) server_.serve_client_of_door((*client)->peer, std::move((*client)->socket));
+    if (!*client) continue;
+    if ((*client)->socket.valid()) {
+      server_.serve_client_of_door((*client)->peer, std::move((*client)->socket));
+    } else {
+      server_.count_unread((*client)->peer);
+    }
   }
 }
 

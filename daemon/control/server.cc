@@ -120,6 +120,11 @@ void ControlServer::serve_client_of_door(const Peer& peer, UniqueFd socket) {
   admit(std::move(ours), caller_of(peer), true);
 }
 
+void ControlServer::count_unread(const Peer& peer) {
+  ++counts_.unread;
+  service_.count_refusal(caller_of(peer), "connections.unread");
+}
+
 void ControlServer::abort_clients_of_door() {
   for (Client& client : clients_) {
     if (client.is_of_door) client.connection.abort();

@@ -55,6 +55,8 @@ class ControlServer {
   // A client that a door has accepted (public_door.h), within the same limits. Also after stop()
   // has begun, for a client that came just before.
   void serve_client_of_door(const Peer& peer, UniqueFd socket);
+  // A client that the door closed, since it did not read the rest of its answers.
+  void count_unread(const Peer& peer);
   void abort_clients_of_door();
   [[nodiscard]] std::size_t clients_of_door() const { return of_door_; }
 

@@ -192,11 +192,18 @@ bool Aggregator::add_without_frames(SessionSamples& session, ProcessSamples& pro
 std::uint32_t Aggregator::thread_of(SessionSamples& session, const SampleView& sample) const {
   if (!session.threads) return 0;
   const ProcessImage* image = processes_.find(sample.process);
+  std::uint32_t payer = 0;
+  if (session.shares == MemoryShares::kUsers) {
+    // Processes of no known user have a part together: a user may have too many for the table.
+    const bool is_known = image != nullptr && image->identified;
+    payer = is_known ? processes_.payer_of(sample.process) : UserRefusals::kUnknownUser;
+  }
   const std::uint32_t known = session.threads->size();
-  const std::uint32_t thread = session.threads->add(
-      text_of(sample.thread), image == nullptr ? std::string_view() : image->comm);
+  const auto thread = session.threads->add(
+      text_of(sample.thread), image == nullptr ? std::string_view() : image->comm, payer);
   if (session.threads->size() != known) session.bytes += ThreadNames::kNameBytes;
-  return thread;
+  if (!thread && refusals_ != nullptr) refusals_->add(payer, kThreadNames);
+  return thread.value_or(ThreadNames::kOther);
 }
 
 // Without room for its time, a sample is still counted.

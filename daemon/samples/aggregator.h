@@ -7,7 +7,8 @@
 //
 // In a session of all users' processes, unprivileged users together have half of the memory, and
 // one an eighth, or more while they have less than a quarter. Over that, a sample with a new stack
-// is counted without its frames (PROFD_END_OVER_SHARE), and those of a new process are refused.
+// is counted without its frames (PROFD_END_OVER_SHARE), and those of a new process are refused. Of
+// the names of threads, they have parts as well (thread_names.h).
 
 #pragma once
 
@@ -15,10 +16,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/host/user_refusals.h"
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/stack_table.h"
@@ -60,9 +63,11 @@ struct SessionSamples {
 class Aggregator final : public SampleSink {
  public:
   // `naming` gets the events of all processes and mappings. Null: JIT code is recognised but not
-  // named. `refusals` is that of ProcessTable. Both must outlive *this.
+  // named. `refusals` is that of ProcessTable, and gets samples whose thread has no name for lack
+  // of room as kThreadNames. Both must outlive *this.
   explicit Aggregator(JitNaming* naming = nullptr, UserRefusals* refusals = nullptr)
-      : processes_(refusals), naming_(naming) {}
+      : processes_(refusals), naming_(naming), refusals_(refusals) {}
+  static constexpr std::string_view kThreadNames = "thread_names";
 
   // Samples of a slot are counted from open() to close(). Samples of a slot that is not open are
   // ignored, and show up as the difference in their session's ledger.
@@ -106,6 +111,7 @@ class Aggregator final : public SampleSink {
   ProcessTable processes_;
   UnwindTally unwind_tally_;
   JitNaming* naming_;
+  UserRefusals* refusals_;
 };
 
 }  // namespace profd

@@ -1,7 +1,5 @@
 #include "daemon/samples/thread_names.h"
 
-#include <optional>
-
 #include "daemon/samples/hash_seed.h"
 
 namespace profd {
@@ -20,10 +18,24 @@ std::string folded_thread_name(std::string_view thread) {
 
 ThreadNames::ThreadNames() : names_(daemon_hash_seed()) { (void)names_.add("[other threads]"); }
 
-std::uint32_t ThreadNames::add(std::string_view thread, std::string_view comm) {
+std::optional<std::uint32_t> ThreadNames::add(std::string_view thread, std::string_view comm,
+                                              std::uint32_t payer) {
   const std::string name = thread == comm ? std::string(thread) : folded_thread_name(thread);
-  if (names_.size() < kMaxNames) return names_.add(name);
-  return names_.find(name).value_or(kOther);
+  if (const auto known = names_.find(name)) return known;
+  if (!has_room(payer)) return std::nullopt;
+  if (payer != 0) {
+    ++names_of_user_[payer];
+    ++names_of_users_;
+  }
+  return names_.add(name);
+}
+
+bool ThreadNames::has_room(std::uint32_t payer) const {
+  if (names_.size() >= kMaxNames) return false;
+  if (payer == 0) return true;
+  const auto own = names_of_user_.find(payer);
+  return names_of_users_ < kMaxNamesOfUsers &&
+         (own == names_of_user_.end() || own->second < kMaxNamesOfUser);
 }
 
 }  // namespace profd

@@ -28,6 +28,7 @@ void members(auto& fields, Is<StatusInfo::Connections> auto& connections) {
       .required("refused", connections.refused)
       .required("starved", connections.starved)
       .required("slow", connections.slow)
+      .required("unread", connections.unread)
       .required("doors_replaced", connections.doors_replaced)
       .required("doors_stuck", connections.doors_stuck);
 }

@@ -125,6 +125,7 @@ struct StatusInfo {
     std::uint64_t refused = 0;         // over the limit of connections
     std::uint64_t starved = 0;         // times that accept() failed because no descriptor was free
     std::uint64_t slow = 0;            // closed because a request or an answer took too long
+    std::uint64_t unread = 0;          // closed because the client left an answer unread
     std::uint64_t doors_replaced = 0;  // that died or stood still; their clients are disconnected
     std::uint64_t doors_stuck = 0;     // killed, but not ended yet
     friend bool operator==(const Connections&, const Connections&) = default;

@@ -27,6 +27,16 @@ std::string_view without_cut_word(std::string_view line) {
   return line.size() < kMaxLineBytes ? line : line.substr(0, line.rfind(' '));
 }
 
+// "rw,user_id=1000,group_id=1000,allow_other": the kernel writes the options, no user.
+std::optional<std::uint32_t> fuse_user_of(std::string_view options) {
+  constexpr std::string_view kKey = ",user_id=";
+  const std::size_t at = options.find(kKey);
+  if (at == options.npos) return std::nullopt;
+  TextFields field(options.substr(at + kKey.size()));
+  const auto user = field.decimal<std::uint32_t>();
+  return field.ok() ? std::optional(user) : std::nullopt;
+}
+
 }  // namespace
 
 // "36 35 98:0 /root /mount/point rw,noatime master:1 - ext4 /dev/sda1 rw": any number of fields may
@@ -44,8 +54,11 @@ std::optional<Mount> parse_mountinfo_line(std::string_view line) {
   while (fields.ok() && fields.word_after_blanks() != "-") continue;
   const std::string_view file_system = fields.word_after_blanks();
   if (!fields.ok()) return std::nullopt;
-  return Mount{id, without_octal_escapes(mount_point), std::string(file_system),
-               major_number << 20 | minor_number};
+  Mount mount{id, without_octal_escapes(mount_point), std::string(file_system),
+              major_number << 20 | minor_number};
+  fields.word_after_blanks();  // the source
+  if (is_fuse(file_system)) mount.fuse_user = fuse_user_of(fields.word_after_blanks());
+  return mount;
 }
 
 void visit_mounts(int fd, const MountListLimits& limits,

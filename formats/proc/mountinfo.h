@@ -17,6 +17,9 @@ struct Mount {
   std::string mount_point;   // relative to the root of the process
   std::string file_system;   // "ext4", "fuse.sshfs"
   std::uint32_t device = 0;  // major << 20 | minor, as the kernel encodes it
+  // Of FUSE: who mounted it, and whose process may answer for it. A uid of the user namespace that
+  // it was mounted in.
+  std::optional<std::uint32_t> fuse_user{};
 
   friend bool operator==(const Mount&, const Mount&) = default;
 };

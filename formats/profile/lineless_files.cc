@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "formats/profile/pprof_reader.h"
+
 namespace profd {
 namespace {
 
@@ -68,6 +70,14 @@ std::vector<LinelessFile> find_lineless_files(const PprofTables& profile) {
   }
   std::ranges::stable_sort(files, std::greater(), &LinelessFile::samples);
   return files;
+}
+
+Result<std::vector<LinelessFile>> find_lineless_files(std::string_view file) {
+  const auto protobuf = unpack_pprof(file);
+  if (!protobuf) return error_of(protobuf.error());
+  const auto tables = read_pprof_tables(*protobuf);
+  if (!tables) return error_of(tables.error());
+  return find_lineless_files(*tables);
 }
 
 }  // namespace profd

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/base/result.h"
 #include "formats/profile/pprof_tables.h"
 
 namespace profd {
@@ -24,5 +25,8 @@ struct LinelessFile {
 // Each build id once, the one with most samples first. Mappings without a build id of that form are
 // left out.
 [[nodiscard]] std::vector<LinelessFile> find_lineless_files(const PprofTables& profile);
+
+// The same of a profile.proto, gzip or plain.
+[[nodiscard]] Result<std::vector<LinelessFile>> find_lineless_files(std::string_view file);
 
 }  // namespace profd

@@ -29,10 +29,11 @@ fuse_attr attributes_of(std::uint64_t node) {
 
 }  // namespace
 
-SilentFuse::SilentFuse(const std::string& directory)
+SilentFuse::SilentFuse(const std::string& directory, uid_t user)
     : directory_(directory), device_(::open("/dev/fuse", O_RDWR | O_CLOEXEC)) {
-  const std::string options =
-      "fd=" + std::to_string(device_.get()) + ",rootmode=40755,user_id=0,group_id=0";
+  const std::string options = "fd=" + std::to_string(device_.get()) +
+                              ",rootmode=40755,user_id=" + std::to_string(user) +
+                              ",group_id=0,allow_other";
   mounted_ =
       ::mount("profd-test", directory_.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
   server_ = std::thread([this] { serve(); });

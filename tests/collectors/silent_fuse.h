@@ -15,8 +15,9 @@ namespace profd::test {
 
 class SilentFuse {
  public:
-  // Mounts on an empty directory; needs root and /dev/fuse.
-  explicit SilentFuse(const std::string& directory);
+  // Mounts on an empty directory, for all users; needs root and /dev/fuse. `user` counts as who
+  // mounted it.
+  explicit SilentFuse(const std::string& directory, uid_t user = 0);
   SilentFuse(const SilentFuse&) = delete;
   SilentFuse& operator=(const SilentFuse&) = delete;
   // Calls that wait for an answer fail.

@@ -237,7 +237,8 @@ TEST_F(ConvertTest, AFileThatIsNotATraceIsNamedInTheError) {
         Case{directory_.write("trace.header", header), 1, "no records"},
         Case{directory_.write("trace.new", xray::encode_header({unknown, true, true, 1, 1})), 1,
              "version 6"},
-        Case{fifo, 2, "not a regular file"}, Case{directory_.path(), 2, "not a regular file"}}) {
+        Case{"/proc/self/status", 2, "the kernel makes"}, Case{fifo, 2, "not a regular file"},
+        Case{directory_.path(), 2, "not a regular file"}}) {
     traces_ = {refused.path};
     const Ran ran = convert({});
     EXPECT_EQ(ran.code, refused.code) << ran.err;
@@ -250,6 +251,7 @@ TEST_F(ConvertTest, AFileThatIsNotATraceIsNamedInTheError) {
 TEST_F(ConvertTest, ABinaryThatIsNotInstrumentedIsRefused) {
   record("calls");
   EXPECT_THAT(convert({}, "/bin/true").err, HasSubstr("not instrumented"));
+  EXPECT_THAT(convert({}, "/proc/self/status").err, HasSubstr("the kernel makes"));
   EXPECT_THAT(convert({}, traces_.front()).err, StartsWith("profctl: " + traces_.front()));
 }
 

@@ -18,8 +18,10 @@
 #include <gtest/gtest.h>
 
 #include "collectors/files/debug_file_places.h"
+#include "collectors/sandbox/spawn.h"
 #include "ctl/commands/debug_cache.h"
 #include "ctl/commands/debuginfod.h"
+#include "ctl/sources/file_reader.h"
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ran.h"
 #include "tests/formats/readers.h"
@@ -31,6 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 using Arguments = std::vector<std::string>;
 
 // Prints its port. It does not answer for a build id that starts with 0a0a.
@@ -148,6 +151,42 @@ TEST_F(DebuginfoTest, ListShowsTheHottestFileFirst) {
   EXPECT_EQ(debuginfo({"0102030405", "0102030406"}, {"list", "--json", "--limit", "1"}).out,
             R"({"missing":[{"build_id":"0102030405","path":"/opt/0102030405","samples":99}]})"
             "\n");
+}
+
+TEST_F(DebuginfoTest, AFileOfAnotherUserIsReadInASandboxWithTheSameResult) {
+  const std::string path = profile_of({"0102030405"});
+  ASSERT_EQ(::chown(path.c_str(), 12345, 12345), 0);
+  const auto file = SourceFile::open(path);
+  ASSERT_TRUE(file);
+  int children = 0;
+  FileReader reader([&children](int socket) {
+    ++children;
+    return sandbox::spawn_child(kSourceReaderChild, socket);
+  });
+  const auto found = reader.find_lineless(*file);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_THAT(*found, SizeIs(1));
+  EXPECT_EQ((*found)[0].build_id, "0102030405");
+  EXPECT_EQ((*found)[0].path, "/opt/0102030405");
+  EXPECT_EQ((*found)[0].samples, 99U);
+  EXPECT_EQ(children, 1);
+}
+
+TEST_F(DebuginfoTest, AnInputThatIsNoProfileIsRefused) {
+  const std::string fifo = built_.path("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const std::string huge = built_.path("huge.pb.gz");
+  std::ofstream(huge) << "x";
+  ASSERT_EQ(::truncate(huge.c_str(), off_t{1} << 30), 0);
+  const auto list = [](const std::string& input) {
+    return run_with_socket("/nowhere", {"debuginfo", "list", "-i", input});
+  };
+  EXPECT_EQ(list(fifo).code, 2);
+  EXPECT_EQ(list("/proc/kmsg").code, 2);
+  EXPECT_THAT(list(huge).err, HasSubstr("larger than"));
+  const std::string noise = built_.path("noise");
+  std::ofstream(noise) << std::string(100, 'x');
+  EXPECT_THAT(list(noise).err, HasSubstr("noise: "));
 }
 
 TEST_F(DebuginfoTest, AFetchedFileIsWhereTheDaemonFindsIt) {

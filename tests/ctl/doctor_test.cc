@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -20,6 +21,9 @@
 #include "ctl/process/child_process.h"
 #include "formats/base/unique_fd.h"
 #include "tests/collectors/forked.h"
+#include "tests/collectors/silent_fuse.h"
+#include "tests/collectors/users_mounts.h"
+#include "tests/collectors/without_server.h"
 
 namespace profd {
 namespace {
@@ -274,6 +278,73 @@ TEST(Doctor, SaysWhereTheLogIsThatARemedyNames) {
   EXPECT_THAT(check_history(history).hint, HasSubstr(log));
   history.failed = {{"no_space", 1}};
   EXPECT_THAT(check_history(history).hint, Not(HasSubstr(log)));
+}
+
+// A user's processes in a mount namespace of the user's own, where an overlay of a FUSE file system
+// is. Its server does not answer when the process is checked.
+class DoctorOfHangingPlaces : public testing::Test {
+ protected:
+  DoctorOfHangingPlaces() {
+    EXPECT_NE(::mkdtemp(directory_.data()), nullptr);
+    for (const char* name : {"/fuse", "/lower", "/lower/tmp", "/overlay"}) {
+      std::filesystem::create_directory(directory_ + name);
+    }
+    fuse_.emplace(directory_ + "/fuse");
+    EXPECT_TRUE(fuse_->mounted());
+  }
+  ~DoctorOfHangingPlaces() override {
+    fuse_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  [[nodiscard]] bool mount_overlay() const {
+    return test::mount_overlay(directory_ + "/lower", directory_ + "/fuse",
+                               directory_ + "/overlay");
+  }
+  CheckReport report_of(std::uint32_t pid) {
+    fuse_->fall_silent();
+    const auto report = test::result_without_server(fuse_, [pid] { return check_process(pid); });
+    EXPECT_TRUE(report);
+    return report ? *report : CheckReport();
+  }
+
+  std::string directory_ = "/tmp/profd-doctor-XXXXXX";
+  std::optional<test::SilentFuse> fuse_;
+};
+
+TEST_F(DoctorOfHangingPlaces, AProgramThereIsNotOpened) {
+  const std::string program = directory_ + "/overlay/sleep";
+  std::filesystem::copy_file("/bin/sleep", directory_ + "/lower/sleep");
+  void* const shared =
+      ::mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* const pid = static_cast<volatile pid_t*>(shared);
+  const test::UsersMounts parent([&] {
+    if (!mount_overlay()) return false;
+    const pid_t child = ::vfork();
+    if (child == 0) {
+      ::execl(program.c_str(), "sleep", "1000", static_cast<char*>(nullptr));
+      ::_exit(1);
+    }
+    *pid = child;
+    return child > 0;
+  });
+  ASSERT_TRUE(parent.is_ready());
+  const CheckReport report = report_of(static_cast<std::uint32_t>(*pid));
+  ::kill(*pid, SIGKILL);
+  ::munmap(shared, sizeof(pid_t));
+  ASSERT_THAT(report, SizeIs(1));
+  EXPECT_EQ(report[0].state, CheckState::kUnknown);
+  EXPECT_THAT(report[0].message, HasSubstr("a file system of another user"));
+  EXPECT_THAT(report[0].hint, HasSubstr("sudo -u USER"));
+}
+
+TEST_F(DoctorOfHangingPlaces, AProcessWithItsRootThereIsChecked) {
+  const test::UsersMounts process([&] {
+    const std::string root = directory_ + "/overlay";
+    return mount_overlay() && ::chroot(root.c_str()) == 0 && ::chdir("/") == 0;
+  });
+  ASSERT_TRUE(process.is_ready());
+  EXPECT_EQ(find(report_of(process.tgid()), "runtime").state, CheckState::kOk);
 }
 
 TEST(Doctor, SaysWhenThereIsNoSuchProcess) {

@@ -77,6 +77,15 @@ class DoorTest : public ::testing::Test {
     return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
   }
 
+  // How many clients of this user the door closed, since they did not read.
+  [[nodiscard]] static std::uint64_t unread_of(uid_t uid, const StatusInfo& status) {
+    for (const StatusInfo::User& user : status.users) {
+      const auto unread = user.refused.find("connections.unread");
+      if (user.uid == uid && unread != user.refused.end()) return unread->second;
+    }
+    return 0;
+  }
+
   Daemon daemon_;
 };
 
@@ -154,6 +163,12 @@ TEST_F(DoorTest, ClientsThatReadNothingTakeFewOfItsPlaces) {
   RawClient other;
   other.connect_as(daemon_.socket(), kSomebody + 1, kSomebody + 1);
   EXPECT_EQ(other.ask("GET", "/v1/status").status, 200);
+  StatusInfo status;
+  EXPECT_TRUE(eventually([&] {
+    status = daemon_.status();
+    return status.connections.unread > 0;
+  }));
+  EXPECT_EQ(unread_of(kSomebody, status), status.connections.unread);
 }
 
 TEST_F(DoorTest, ADoorThatDiesIsReplaced) {

@@ -68,6 +68,17 @@ TEST_F(MountsTest, AFuseFileSystemMayHang) {
   EXPECT_TRUE(facts_of(fuse.file(), 0).may_hang);
 }
 
+TEST_F(MountsTest, WhoMountedAFuseFileSystemIsKnown) {
+  {
+    test::SilentFuse fuse(at("fuse"));
+    ASSERT_TRUE(fuse.mounted());
+    EXPECT_TRUE(facts_of(fuse.file(), 0).is_served_by_own);
+  }
+  test::SilentFuse fuse(at("fuse"), 12345);
+  ASSERT_TRUE(fuse.mounted());
+  EXPECT_FALSE(facts_of(fuse.file(), 0).is_served_by_own);
+}
+
 TEST_F(MountsTest, AnOverlayOfUsersMayHangAndStatfsIsNotAsked) {
   test::SilentFuse fuse(at("fuse"));
   ASSERT_TRUE(fuse.mounted());

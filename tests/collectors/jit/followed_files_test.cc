@@ -123,6 +123,17 @@ TEST_F(FollowedFilesTest, AFileThatWaitsForItsOwnersShareIsCountedOnce) {
   EXPECT_EQ(refused(JitRefusal::kOverShare), 2U) << "another file";
 }
 
+// Each new file would have one part read at once, and a user can make many.
+TEST_F(FollowedFilesTest, ANewFileWaitsForItsOwnersShare) {
+  files_.charge(kOther, 8 * FollowedFiles::kMaxTime);
+  ASSERT_TRUE(follow(file_of(kOther, 1, dump_of(1, {.name = "f"})), kMaxEvents));
+  EXPECT_EQ(stats_.bytes_read, 0U);
+  ASSERT_TRUE(follow(file_of(0, 2, dump_of(1, {.name = "f"})), kMaxEvents));
+  EXPECT_NE(stats_.bytes_read, 0U) << "root's";
+  files_.read_due(*parser_, kMaxEvents, events_);
+  EXPECT_EQ(refused(JitRefusal::kOverShare), 1U);
+}
+
 TEST_F(FollowedFilesTest, ARecordThatClaimsMoreThanTheFileHasCountsAsTheFile) {
   std::string huge = load_of(1, {.name = "f"});
   huge.replace(4, 4, 4, '\xff');  // total_bytes

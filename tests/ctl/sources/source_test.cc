@@ -11,8 +11,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/json/parse.hpp>
@@ -27,6 +29,8 @@
 #include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_writer.h"
 #include "formats/profile/stack_texts.h"
+#include "tests/collectors/silent_fuse.h"
+#include "tests/collectors/without_server.h"
 #include "tests/ctl/profctl_fixture.h"
 #include "tests/ctl/views/pprof_traces.h"
 #include "tests/ctl/views/random_profile.h"
@@ -166,6 +170,39 @@ TEST_F(SourceTest, WhatIsNoRegularFileIsRefused) {
   const Ran ran = run({"report", scratch_.path() / "no-result"});
   EXPECT_EQ(ran.code, kExitUsage);
   EXPECT_THAT(ran.err, HasSubstr("session.json"));
+}
+
+// Of these, the kernel's log loses what root reads.
+TEST_F(SourceTest, AFileOfTheKernelIsRefused) {
+  for (const char* file : {"/proc/kmsg", "/proc/self/status", "/sys/kernel/uevent_seqnum"}) {
+    const Ran ran = run({"report", file});
+    EXPECT_EQ(ran.code, kExitUsage) << file;
+    EXPECT_THAT(ran.err, HasSubstr("is a file that the kernel makes")) << file;
+    EXPECT_THAT(ran.err, HasSubstr("hint: name a file on a disk")) << file;
+  }
+}
+
+// A gperftools profile names files, too.
+TEST_F(SourceTest, RootAsksNoFileSystemOfAUser) {
+  const fs::path mount = scratch_.path() / "fuse";
+  fs::create_directory(mount);
+  std::optional<test::SilentFuse> fuse(std::in_place, mount, kAnother);
+  ASSERT_TRUE(fuse->mounted());
+  std::string profile = test::read_file(fs::path(FORMATS_DATA) / "work_pie.prof");
+  constexpr std::string_view kProgram = "/srv/workload/pprof/samples/src/work_pie";
+  for (auto at = profile.find(kProgram); at != profile.npos; at = profile.find(kProgram)) {
+    profile.replace(at, kProgram.size(), fuse->file());
+  }
+  const std::string naming = scratch_.write("naming.prof", profile);
+  fuse->fall_silent();
+  const auto report = [&](const std::string& source) {
+    return test::result_without_server(fuse, [&] { return run({"report", source}); });
+  };
+  const Ran refused = report(fuse->file());
+  EXPECT_EQ(refused.code, kExitNotPermitted);
+  EXPECT_THAT(refused.err, HasSubstr("a file system of another user"));
+  EXPECT_THAT(refused.err, HasSubstr("hint: as that user, copy"));
+  EXPECT_EQ(report(naming).code, 0);
 }
 
 // The child has no way to know the path, and no right to open anything.

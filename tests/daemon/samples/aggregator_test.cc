@@ -117,6 +117,74 @@ TEST(Aggregator, ThreadsOverTheLimitOfNamesCountTogether) {
   EXPECT_GE(session.bytes, (ThreadNames::kMaxNames - 1) * ThreadNames::kNameBytes);
 }
 
+class ThreadNameSharesTest : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kUser = 1001;
+
+  ThreadNameSharesTest() { aggregator_.open(0, kNoLimit, true, MemoryShares::kUsers); }
+
+  // Samples of threads with names of their own, in a process of this user. Returns how many have
+  // their names.
+  std::size_t add_threads(std::uint32_t uid, std::size_t count) {
+    ProcessView process = process_view({.tgid = uid, .exec_id = 1, .start_ns = 1}, 1, "work");
+    process.uid = uid;
+    aggregator_.on_process(process);
+    return add_threads_of(process.process, count);
+  }
+  std::size_t add_threads_of(const ProcessKey& process, std::size_t count) {
+    const std::size_t before = names();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string name = std::to_string(++name_) + "x";
+      aggregator_.on_sample(SyntheticSample(process).leaf(1).thread(name).view());
+    }
+    return names() - before;
+  }
+  [[nodiscard]] std::size_t names() const { return aggregator_.samples(0).threads->size(); }
+
+  std::size_t name_ = 0;
+  UserRefusals refusals_;
+  Aggregator aggregator_{nullptr, &refusals_};
+};
+
+TEST_F(ThreadNameSharesTest, OneUserHasAnEighthAndIsCounted) {
+  EXPECT_EQ(add_threads(kUser, ThreadNames::kMaxNamesOfUser + 7), ThreadNames::kMaxNamesOfUser);
+  const auto users = refusals_.users();
+  ASSERT_EQ(users.size(), 1U);
+  EXPECT_EQ(users[0].uid, kUser);
+  EXPECT_EQ(users[0].refused.at("thread_names"), 7U);
+  EXPECT_EQ(add_threads(kUser + 1, 100), 100U);
+}
+
+TEST_F(ThreadNameSharesTest, UsersLeaveHalfToRoot) {
+  std::size_t of_users = 0;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    of_users += add_threads(kUser + i, ThreadNames::kMaxNamesOfUser);
+  }
+  EXPECT_EQ(of_users, ThreadNames::kMaxNamesOfUsers);
+  EXPECT_EQ(add_threads(0, ThreadNames::kMaxNames), ThreadNames::kMaxNames - of_users - 1);
+}
+
+// A user who has more processes than the table may have has some without a record.
+TEST_F(ThreadNameSharesTest, ProcessesOfNoKnownUserHaveAnEighthTogether) {
+  std::size_t named = 0;
+  for (std::uint32_t pid = 1; pid <= 4; ++pid) {
+    named += add_threads_of({.tgid = pid, .exec_id = 1, .start_ns = 1}, 300);
+  }
+  EXPECT_EQ(named, ThreadNames::kMaxNamesOfUser);
+}
+
+TEST(Aggregator, AUsersOwnSessionHasAllNamesOfThreads) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit, true, MemoryShares::kNone);
+  ProcessView process = process_view(kOne, 1, "work");
+  process.uid = 1001;
+  aggregator.on_process(process);
+  for (std::size_t i = 0; i < ThreadNames::kMaxNamesOfUser + 7; ++i) {
+    aggregator.on_sample(SyntheticSample(kOne).leaf(1).thread(std::to_string(i) + "x").view());
+  }
+  EXPECT_EQ(samples_by_thread(aggregator.samples(0)).size(), ThreadNames::kMaxNamesOfUser + 7);
+}
+
 TEST(Aggregator, KeepsProcessImagesApart) {
   Aggregator aggregator;
   aggregator.open(0, kNoLimit);

@@ -31,6 +31,7 @@ StatusInfo a_status() {
                         .refused = 18,
                         .starved = 19,
                         .slow = 20,
+                        .unread = 61,
                         .doors_replaced = 54,
                         .doors_stuck = 55};
   status.cpu_gaps = {.count = 1, .seconds = 1.5};
@@ -114,7 +115,7 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("children_not_followed":5,"mapping_records":3,"mapping_records_lost":{"user_limit":7},)"
       R"("unmaps":{"reported":21,"lost":22},"results_bytes":4,"results_refused":23,)"
       R"("parsers":{"processes":2,"cpu_seconds":0.25,"rss_bytes":8000000},)"
-      R"("connections":{"open":17,"refused":18,"starved":19,"slow":20,)"
+      R"("connections":{"open":17,"refused":18,"starved":19,"slow":20,"unread":61,)"
       R"("doors_replaced":54,"doors_stuck":55},)"
       R"("cpu_gaps":{"count":1,"seconds":1.5},)"
       R"("unwinding":{"user_samples":50,"complete_samples":47,"incomplete":{"no_row":2,"window":1},)"

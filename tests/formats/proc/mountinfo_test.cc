@@ -67,6 +67,22 @@ TEST(Mountinfo, ReadsHostilePlacesAndSources) {
                   Mount{9, "/b", "tmpfs", 1}));
 }
 
+// The source may look like options, and be empty.
+TEST(Mountinfo, ReadsWhoMountedAFuseFileSystem) {
+  const auto fuse_user = [](const std::string& end) {
+    const auto mount = parse_mountinfo_line("7 1 0:1 / /a rw - " + end);
+    EXPECT_TRUE(mount) << end;
+    return mount ? mount->fuse_user : std::nullopt;
+  };
+  EXPECT_EQ(fuse_user("fuse.sshfs a:/ rw,user_id=1000,group_id=0,allow_other"), 1000U);
+  EXPECT_EQ(fuse_user("fuse ,user_id=7 rw,user_id=0,group_id=0"), 0U);
+  for (const char* end :
+       {"fuse x", "fuse x rw", "fuse  rw,user_id=0", "fuse x rw,user_id=", "fuse x rw,user_id=-1",
+        "fuse x rw,user_id=4294967296", "ext4 x rw,user_id=0"}) {
+    EXPECT_EQ(fuse_user(end), std::nullopt) << end;
+  }
+}
+
 TEST(Mountinfo, LeavesOutLinesOfAnotherForm) {
   for (const char* line : {"", "\n", "36", "36 35 98:0 /mnt1 /mnt2", "36 35 98:0 /mnt1 /mnt2 rw",
                            "36 35 98:0 /mnt1 /mnt2 rw -", "36 35 98:0 /mnt1 /mnt2 rw - ",
