@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """A flame graph's file in headless Chromium, from file://, without network: keys, clicks, search, menu and links.
 
     browser_test.py PROFCTL OUTPUT
@@ -6,7 +6,6 @@
 Screenshots stay in OUTPUT, and what the browser's own clock says for the first picture, hover and zoom.
 """
 
-import collections
 import json
 import os
 import pathlib
@@ -18,21 +17,14 @@ import tempfile
 import time
 import urllib.parse
 
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from browser import HANG_GUARD, HOSTILE, check_console, expect, open_browser
+
 PROFCTL, OUTPUT = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
-HANG_GUARD = 60
-HOSTILE = ["</script><script>document.title='taken'</script>", "<img src=x onerror=\"document.title='taken'\">",
-           "a\u202eb", "\u65e5\u672c\u8a9e"]
 ROW = 19
-
-
-def expect(actual, expected, what: str) -> None:
-    if actual != expected:
-        raise AssertionError(f"{what}: {actual!r}, not {expected!r}")
 
 
 def make_stacks(count: int, functions: int) -> list:
@@ -57,18 +49,6 @@ def share_of(stacks: list, wanted) -> str:
     """Of the samples with a function for which `wanted` holds."""
     part = sum(samples for stack, samples in stacks if any(wanted(name) for name in stack))
     return f"{100 * part / sum(samples for _, samples in stacks):.1f} %"
-
-
-def open_browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    # As root there is no sandbox of Chromium; the picture needs no GPU.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,900",
-                     "--force-device-scale-factor=1", "--disable-background-networking"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.chrome.service.Service("/usr/bin/chromedriver")
-    return webdriver.Chrome(service=service, options=options)
 
 
 class Page:
@@ -252,18 +232,6 @@ def measure(browser, nodes: int, name: str) -> dict:
             "zoom_ms": browser.execute_async_script(MEASURE, ZOOM, 20)}
 
 
-def check_console(browser) -> None:
-    """No error, and no request but for the file itself."""
-    faults = [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
-    expect(faults, [], "the console")
-    requests = collections.Counter()
-    for entry in browser.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            requests[urllib.parse.urlsplit(message["params"]["request"]["url"]).scheme] += 1
-    expect(set(requests) <= {"file", "about"}, True, f"only requests for the file: {requests}")
-
-
 def main() -> None:
     OUTPUT.mkdir(parents=True, exist_ok=True)
     stacks = make_stacks(600, 60)
@@ -276,7 +244,7 @@ def main() -> None:
             check_page(browser, file, stacks)
             check_callers(browser, file, stacks)
             times = [measure(browser, nodes, f"nodes_{nodes}") for nodes in (10_000, 100_000)]
-            check_console(browser)
+            check_console(browser, lambda url: url.scheme in ("file", "about"))
         finally:
             browser.quit()
     (OUTPUT / "times.json").write_text(json.dumps(times, indent=1) + "\n")

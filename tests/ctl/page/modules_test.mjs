@@ -253,13 +253,16 @@ test("a hundred thousand nodes are laid out", () => {
 
 test("the modules form one script, as profctl joins them", () => {
   const order = ["tree", "search", "state", "numbers", "elements", "table", "flame", "picture", "flame_page", "flame_file"];
-  assert.deepEqual([...names].sort(), order.map((name) => name + ".js").sort());
-  const lines = order.flatMap((name) => readFileSync(join(folder, name + ".js"), "utf8").split("\n"));
+  const ofFile = names.filter((name) => !name.startsWith("web"));
+  assert.deepEqual(ofFile.sort(), order.map((name) => name + ".js").sort());
+  const read = (name) => readFileSync(join(folder, name + ".js"), "utf8").split("\n");
+  const lines = order.flatMap(read);
   for (const line of lines.filter((one) => /^(import|export)\b/.test(one))) {
     assert.match(line, /^import \{[\w, ]+\} from "\.\/[a-z_]+\.js";$|^export (const|function|async function|class) /);
   }
   const joined = join(copy, "joined.js");
   writeFileSync(joined, lines.filter((line) => !line.startsWith("import ")).map((line) => line.replace(/^export /, "")).join("\n"));
   execFileSync(process.execPath, ["--check", joined]);
-  assert.doesNotMatch(lines.join("\n"), /<\/?script|<!--|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b/);
+  const all = names.flatMap((name) => read(name.replace(".js", "")));
+  assert.doesNotMatch(all.join("\n"), /<\/?script|<!--|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b/);
 });
