@@ -46,10 +46,11 @@ export class WebPage extends FlamePage {
     this.error.setAttribute("role", "alert");
     this.past = element("section", {class: "past"}, this.timeline.box, element("div", {class: "tools"}, ...this.timeline.tools,
       button("Compare with this", "Another range is compared with this one (b)", () => this.setBase()),
-      button("Reload", "Read what is new (r)", () => this.readAgain()), this.times), this.timeline.legend);
+      this.times), this.timeline.legend);
     place.append(
       element("header", {}, this.heading, this.scopeText, element("div", {class: "tools", role: "toolbar"},
-        element("span", {class: "views"}, ...this.views), this.search, this.match, this.icicle, this.color, this.withTable, this.all)),
+        element("span", {class: "views"}, ...this.views), this.search, this.match, this.icicle, this.color, this.withTable, this.all,
+        button("Reload", "Read what is new (r)", () => this.readAgain()))),
       this.past, this.error, this.crumbs, this.chips,
       element("main", {}, this.list.box, this.picture.box, this.sandwich, this.lines, this.table.box),
       element("footer", {}, this.details, element("div", {class: "below"}, this.legend, this.exports), this.worth));
@@ -77,6 +78,10 @@ export class WebPage extends FlamePage {
     this.heading.textContent = source.title;
     document.title = source.title + " - profd";
     this.past.hidden = source.kind !== "history";
+    this.read();
+  }
+
+  read() {
     if (this.past.hidden) this.apply({});
     else this.readTimeline();
   }
@@ -95,7 +100,7 @@ export class WebPage extends FlamePage {
   readAgain() {
     this.trees.clear();
     this.data.slots.clear();
-    this.readTimeline();
+    this.read();
   }
 
   apply(change) {

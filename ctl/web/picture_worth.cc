@@ -66,8 +66,8 @@ void add_summary(const SessionSummary& summary, array& parts) {
 std::string picture_worth_json(const Source& source, const std::optional<StatusInfo>& status) {
   const Samples& samples = source.samples;
   const std::int64_t all = samples.sum().samples;
-  array parts{std::to_string(all) + " samples of " +
-              printable_utf8(samples.event, kMaxPrintableBytes)};
+  const std::string event = printable_utf8(samples.event, kMaxPrintableBytes);
+  array parts{std::to_string(all) + " samples" + (event == "samples" ? "" : " of " + event)};
   if (source.summary) add_summary(*source.summary, parts);
   parts.emplace_back(
       "innermost frame without a name " +

@@ -72,7 +72,7 @@ class Walk {
 
   // It serves until a signal ends it.
   Ended web() const {
-    Process server(daemon_.profctl_command({"web", "--port", "0"}));
+    Process server(daemon_.profctl_command({"--socket", daemon_.socket(), "web", "--port", "0"}));
     EXPECT_TRUE(eventually([&] { return server.out().ends_with("\n"); }));
     EXPECT_THAT(server.out(), StartsWith("http://127.0.0.1:"));
     server.signal(SIGINT);

@@ -1,6 +1,7 @@
 """Headless Chromium, for the tests of the page."""
 
 import json
+import random
 import urllib.parse
 
 from selenium import webdriver
@@ -13,6 +14,16 @@ HOSTILE = ["</script><script>document.title='taken'</script>", "<img src=x onerr
 def expect(actual, expected, what: str) -> None:
     if actual != expected:
         raise AssertionError(f"{what}: {actual!r}, not {expected!r}")
+
+
+def make_stacks(count: int, functions: int) -> list:
+    """Lists of (stack, samples), of which a fifth are in "hot" below "serve"."""
+    numbers = random.Random(17)
+    stacks = [(["main", "serve", "hot"], count)]
+    for _ in range(count):
+        depth = 3 + numbers.randrange(14)
+        stacks.append((["main"] + [f"work_{numbers.randrange(functions if i > 1 else 4)}" for i in range(depth)], 4))
+    return stacks + [(["main", name], count // 20) for name in HOSTILE]
 
 
 def open_browser():
@@ -37,3 +48,31 @@ def check_console(browser, is_allowed) -> None:
         if message["method"] == "Network.requestWillBeSent":
             addresses.add(message["params"]["request"]["url"])
     expect([one for one in addresses if not is_allowed(urllib.parse.urlsplit(one))], [], "other requests")
+
+
+# Runs `act` often, each time until the next frame was drawn; the median of both times, in milliseconds.
+MEASURE = """
+const act = new Function("i", arguments[0]), rounds = arguments[1], done = arguments[arguments.length - 1];
+const scripts = [], frames = [];
+const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
+function round(i) {
+  if (i === rounds) { done({script: median(scripts), frame: median(frames), most: Math.max(...scripts)}); return; }
+  requestAnimationFrame(() => {
+    const start = performance.now();
+    act(i);
+    scripts.push(performance.now() - start);
+    requestAnimationFrame(() => { frames.push(performance.now() - start); setTimeout(() => round(i + 1), 20); });
+  });
+}
+round(0);
+"""
+HOVER = """
+const picture = document.querySelector(".picture"), box = picture.getBoundingClientRect();
+picture.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width * ((i * 37) % 100) / 100,
+                                                       clientY: box.bottom - 25 - 19 * (i % 8), bubbles: true}));
+"""
+ZOOM = """
+const picture = document.querySelector(".picture"), box = picture.getBoundingClientRect();
+if (i % 2) document.querySelector(".crumbs button").click();
+else picture.dispatchEvent(new MouseEvent("click", {clientX: box.left + 20, clientY: box.bottom - 47, bubbles: true}));
+"""

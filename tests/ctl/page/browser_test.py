@@ -9,7 +9,6 @@ Screenshots stay in OUTPUT, and what the browser's own clock says for the first 
 import json
 import os
 import pathlib
-import random
 import re
 import subprocess
 import sys
@@ -21,20 +20,10 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import HANG_GUARD, HOSTILE, check_console, expect, open_browser
+from browser import HANG_GUARD, HOSTILE, HOVER, MEASURE, ZOOM, check_console, expect, make_stacks, open_browser
 
 PROFCTL, OUTPUT = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 ROW = 19
-
-
-def make_stacks(count: int, functions: int) -> list:
-    """Lists of (stack, samples), of which a fifth are in "hot" below "serve"."""
-    numbers = random.Random(17)
-    stacks = [(["main", "serve", "hot"], count)]
-    for _ in range(count):
-        depth = 3 + numbers.randrange(14)
-        stacks.append((["main"] + [f"work_{numbers.randrange(functions if i > 1 else 4)}" for i in range(depth)], 4))
-    return stacks + [(["main", name], count // 20) for name in HOSTILE]
 
 
 def write_html(stacks: list, name: str) -> pathlib.Path:
@@ -184,34 +173,6 @@ def check_callers(browser, file: pathlib.Path, stacks: list) -> None:
     page.point(0, 0.5).perform()
     expect(page.text(".details").split("(")[0], f"all {share_of(stacks, lambda one: one == 'work_7')} ", "the callers' samples")
     page.picture_of("callers")
-
-
-# Runs `act` often, each time until the next frame was drawn; the median of both times, in milliseconds.
-MEASURE = """
-const act = new Function("i", arguments[0]), rounds = arguments[1], done = arguments[arguments.length - 1];
-const scripts = [], frames = [];
-const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
-function round(i) {
-  if (i === rounds) { done({script: median(scripts), frame: median(frames), most: Math.max(...scripts)}); return; }
-  requestAnimationFrame(() => {
-    const start = performance.now();
-    act(i);
-    scripts.push(performance.now() - start);
-    requestAnimationFrame(() => { frames.push(performance.now() - start); setTimeout(() => round(i + 1), 20); });
-  });
-}
-round(0);
-"""
-HOVER = """
-const picture = document.querySelector(".picture"), box = picture.getBoundingClientRect();
-picture.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width * ((i * 37) % 100) / 100,
-                                                       clientY: box.bottom - 25 - 19 * (i % 8), bubbles: true}));
-"""
-ZOOM = """
-const picture = document.querySelector(".picture"), box = picture.getBoundingClientRect();
-if (i % 2) document.querySelector(".crumbs button").click();
-else picture.dispatchEvent(new MouseEvent("click", {clientX: box.left + 20, clientY: box.bottom - 47, bubbles: true}));
-"""
 
 
 def measure(browser, nodes: int, name: str) -> dict:

@@ -10,6 +10,7 @@ Screenshots and the browser's own times stay in OUTPUT.
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,13 +25,15 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import HANG_GUARD, check_console, expect, open_browser
+from browser import HANG_GUARD, HOVER, MEASURE, ZOOM, check_console, expect, make_stacks, open_browser
 
 BUILD, GO_PPROF, OUTPUT = (pathlib.Path(one).resolve() for one in sys.argv[1:4])
 WORKLOADS = BUILD / "tests" / "workloads"
 WINDOW = 2  # seconds
 BURST = 7
-TARGET = "reader,shares"
+# Names of their own, since other tests may run the same programs.
+BURSTS, QUIET = "web-bursts", "web-quiet"
+TARGET = f"{QUIET},{BURSTS}"
 
 
 def wait_until(condition, what: str, limit: float = HANG_GUARD):
@@ -50,6 +53,9 @@ class Host:
         self.socket = folder / "profd.sock"
         config = folder / "profd.toml"
         config.write_text(f'[continuous]\nenabled = true\nwindow = "{WINDOW}s"\nfrequency = 499\n')
+        for name, program in ((BURSTS, "shares"), (QUIET, "reader")):
+            shutil.copy(WORKLOADS / program, folder / name)
+        self.folder = folder
         self.log = open(OUTPUT / "profd.log", "w")
         self.processes = [subprocess.Popen([BUILD / "profd", "--socket", self.socket, "--state-dir", folder / "state", "--config", config],
                                            stdout=self.log, stderr=self.log)]
@@ -169,7 +175,8 @@ def expect_rows(page: Page, report: dict) -> None:
     rows = page.rows()
     expect(len(rows) > 2, True, f"the number of rows, {len(rows)},")
     for row, of_report in zip(rows, report["rows"]):
-        expect(row, [share_text(of_report["self_percent"]), share_text(of_report["total_percent"]), of_report["name"]], "a row of the table")
+        expect(row, [share_text(of_report["self_percent"]), share_text(of_report["total_percent"]),
+                     of_report["name"].replace("\u202e", "?")], "a row of the table")
 
 
 def check_burst(host: Host, browser, address: str) -> Page:
@@ -193,15 +200,15 @@ def check_burst(host: Host, browser, address: str) -> Page:
     expect(page.text(".match").split(" in ")[0], share_text(report["rows"][0]["total_percent"]), "the share of the search")
     page.press(Keys.ESCAPE, Keys.ESCAPE)
     # The list has the process, and choosing it shows its samples alone.
-    process = [row for row in page.browser.find_elements(By.CSS_SELECTOR, ".row.process") if row.text.startswith("shares ")][0]
+    process = [row for row in page.browser.find_elements(By.CSS_SELECTOR, ".row.process") if row.text.startswith(BURSTS)][0]
     pid = process.text.split()[1]
     process.click()
     page.settle()
     expect(page.state()["target"], [f"pid:{pid}"], "the chosen process")
     since, until = page.state()["range"][0].split("-")
     expect_rows(page, host.json("report", "-p", pid, "--since", seconds(since), "--until", seconds(until)))
-    page.press("f", "shares")
-    expect(all("shares" in text for text in page.texts(".row")), True, f"the filtered list {page.texts('.row')}")
+    page.press("f", BURSTS)
+    expect(all(BURSTS in text for text in page.texts(".row")), True, f"the filtered list {page.texts('.row')}")
     page.find("aside input").clear()
     page.press("x", Keys.BACKSPACE, Keys.ESCAPE)
     page.find(".chips button").click()
@@ -308,7 +315,7 @@ def check_exports(host: Host, page: Page, folder: pathlib.Path) -> None:
 
 def check_pprof_over_http(host: Host, address: str, folder: pathlib.Path) -> None:
     """go tool pprof takes a profile of a process from the address that Go's programs have."""
-    busy = host.start(WORKLOADS / "shares", "30", stdout=subprocess.DEVNULL)
+    busy = host.start(host.folder / BURSTS, "30", stdout=subprocess.DEVNULL)
     base, token = address.split("/?")
     done = subprocess.run([GO_PPROF, "-top", "-symbolize=none", f"{base}/debug/pprof/profile?seconds=2&{token}&pid={busy.pid}"],
                           capture_output=True, text=True, timeout=HANG_GUARD, check=False, env={**os.environ, "PPROF_TMPDIR": str(folder)})
@@ -322,6 +329,47 @@ def status_of(address: str, **headers) -> int:
             return answer.status
     except urllib.error.HTTPError as error:
         return error.code
+
+
+def write_large(nodes: int) -> pathlib.Path:
+    file = OUTPUT / "web_large.folded"
+    stacks = make_stacks(nodes * 4 // 25, 60)
+    file.write_text("".join(f"{';'.join(stack)} {samples}\n" for stack, samples in stacks), encoding="utf-8")
+    return file
+
+
+def check_large_file(host: Host, browser) -> dict:
+    """A file with more nodes than the page gets at once: zoom shows more. Returns what the browser's clock says."""
+    file = write_large(100_000)
+    server, address = host.serve(file)
+    page = Page(browser, address)
+    expect("smaller nodes left out" in page.text("header p"), True, page.text("header p"))
+    expect_rows(page, host.json("report", file))
+    page.picture_of("large")
+    page.press("/", "b$")
+    expect([row[2] for row in page.rows()], ["a?b"], "a name with a mark from right to left")
+    page.press(Keys.ESCAPE, Keys.ESCAPE)
+    expect(browser.title.startswith("taken"), False, "a script of a name has run, which")
+    times = browser.execute_script("""
+        const of = (path) => performance.getEntriesByType("resource").find(({name}) => name.includes(path));
+        const [shown] = performance.getEntriesByName("profd-shown");
+        const flame = of("/api/flame");
+        return {answer_ms: flame.responseEnd - flame.startTime, shown_after_data_ms: shown.startTime - flame.responseEnd}""")
+    browser.set_script_timeout(HANG_GUARD)
+    times["hover_ms"] = browser.execute_async_script(MEASURE, HOVER, 40)
+    times["zoom_ms"] = browser.execute_async_script(MEASURE, ZOOM, 20)
+    page.settle()
+    # Zoomed, profctl sends what was left out before.
+    page.press(Keys.ESCAPE, Keys.HOME)
+    page.find(".picture").click()
+    page.press(Keys.HOME, Keys.ARROW_UP, Keys.ARROW_UP, Keys.ENTER)
+    expect(len(page.texts(".crumbs button")), 3, "the breadcrumb")
+    expect("zoom=" in browser.execute_script("return performance.getEntriesByType('resource').map(({name}) => name).filter((name) => name.includes('/api/flame')).at(-1)"),
+           True, "more of the part")
+    server.terminate()
+    expect(server.wait(timeout=HANG_GUARD), 128 + signal.SIGTERM, "the exit status after SIGTERM")
+    file.unlink()
+    return times
 
 
 def check_strangers(browser, address: str) -> None:
@@ -353,9 +401,9 @@ def main() -> None:
         os.environ["TMPDIR"] = temporary
         host = Host(pathlib.Path(temporary))
         try:
-            host.start("sh", "-c", f"while :; do {WORKLOADS}/reader 0.1; sleep 0.9; done", stdout=subprocess.DEVNULL)
+            host.start("sh", "-c", f"while :; do {host.folder}/{QUIET} 0.1; sleep 0.9; done", stdout=subprocess.DEVNULL)
             time.sleep(6 * WINDOW)
-            subprocess.run([WORKLOADS / "shares", str(BURST)], check=True, timeout=HANG_GUARD, stdout=subprocess.DEVNULL)
+            subprocess.run([host.folder / BURSTS, str(BURST)], check=True, timeout=HANG_GUARD, stdout=subprocess.DEVNULL)
             end = time.time()
             wait_until(lambda: host.json("status")["continuous"]["last_written"] > time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end + 2 * WINDOW)),
                        "the window after the burst")
@@ -367,6 +415,7 @@ def main() -> None:
                 check_comparison(host, page)
                 check_views(host, page)
                 check_link(page, browser)
+                times = check_large_file(host, browser)
                 check_console(browser, lambda url: url.scheme in ("about", "data") or url.hostname == "127.0.0.1")
                 check_strangers(browser, address)
                 check_pprof_over_http(host, address, pathlib.Path(temporary))
@@ -376,6 +425,8 @@ def main() -> None:
                 raise
             finally:
                 browser.quit()
+            (OUTPUT / "web_times.json").write_text(json.dumps(times, indent=1) + "\n")
+            print(json.dumps(times))
             server.send_signal(signal.SIGINT)
             expect(server.wait(timeout=HANG_GUARD), 0, "the exit status after Ctrl-C")
         finally:
