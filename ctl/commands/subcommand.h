@@ -84,5 +84,7 @@ std::unique_ptr<Subcommand> make_start();
 std::unique_ptr<Subcommand> make_status();
 std::unique_ptr<Subcommand> make_stop();
 std::unique_ptr<Subcommand> make_top();
+std::unique_ptr<Subcommand> make_view();
+std::unique_ptr<Subcommand> make_web();
 
 }  // namespace profd

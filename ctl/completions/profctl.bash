@@ -39,7 +39,7 @@ _profctl() {
   COMPREPLY=()
   subcommand=$(_profctl_subcommand)
   case $before in
-  -b | --binary | -i | --input | --cache)
+  -b | --binary | -i | --input | --cache | --web-root)
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
     ;;
@@ -73,7 +73,8 @@ _profctl() {
       list=$(_profctl_options ${subcommand:+"$subcommand"})
     elif [ -z "$subcommand" ]; then
       list=$(_profctl_subcommands)
-    elif [[ $subcommand == convert || $subcommand == report || $subcommand == flame || $subcommand == diff ]]; then
+    elif [[ $subcommand == convert || $subcommand == report || $subcommand == flame || $subcommand == diff ||
+      $subcommand == web || $subcommand == view ]]; then
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
     elif [ "$subcommand" = debuginfo ]; then

@@ -47,12 +47,12 @@ function __profctl_values
             printf '%s\n' short full
         case --per
             printf '%s\n' share cpu
-        case -o --output --socket -b --binary -i --input --cache
+        case -o --output --socket -b --binary -i --input --cache --web-root
             __fish_complete_path (commandline -ct)
         case '*'
             if not __profctl_subcommand >/dev/null; or test -z (__profctl_subcommand)
                 __profctl_subcommands
-            else if contains (__profctl_subcommand) convert report flame diff
+            else if contains (__profctl_subcommand) convert report flame diff web view
                 __fish_complete_path (commandline -ct)
             else if test (__profctl_subcommand) = debuginfo
                 printf '%s\n' list fetch

@@ -16,7 +16,7 @@ _profctl() {
     [[ $word == -* ]] || { subcommand=$word; break }
   done
   case ${words[CURRENT-1]} in
-  -o | --output | --socket | -b | --binary | -i | --input | --cache) _files; return ;;
+  -o | --output | --socket | -b | --binary | -i | --input | --cache | --web-root) _files; return ;;
   --format)
     list=(pprof folded speedscope dir)
     [[ $subcommand == convert ]] && list=(pprof prof folded speedscope html svg json trace) ;;
@@ -38,7 +38,7 @@ _profctl() {
       list=(${(f)"$(_profctl_options $subcommand)"})
     elif [[ -z $subcommand ]]; then
       list=(${(f)"$(_profctl_subcommands)"})
-    elif [[ $subcommand == (convert|report|flame|diff) ]]; then
+    elif [[ $subcommand == (convert|report|flame|diff|web|view) ]]; then
       _files
       return
     elif [[ $subcommand == debuginfo ]]; then

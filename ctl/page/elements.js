@@ -16,6 +16,21 @@ export function button(text, title, action) {
   return element("button", {type: "button", text, title, onclick: action});
 }
 
+// `rows`: lists of texts or elements, one for each of the titles.
+export function showTable(box, titles, rows) {
+  const row = (tag, fields) => element("tr", {}, ...fields.map((field) => element(tag, {}, field)));
+  box.replaceChildren(element("table", {}, element("thead", {}, row("th", titles)),
+                              element("tbody", {}, ...rows.map((fields) => row("td", fields)))));
+}
+
+export function showLegend(box, legend) {
+  box.replaceChildren(...legend.map(({name, color}) => {
+    const sample = element("i");
+    sample.style.background = color;
+    return element("span", {}, sample, name);
+  }));
+}
+
 // Where the browser has no clipboard for pages of files, a selection is copied.
 export async function copyText(text) {
   try {

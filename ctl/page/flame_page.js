@@ -3,8 +3,8 @@
 // All that is shown follows from the tree and a state (state.js), which is in the URL.
 
 import {INITIAL, fragmentOf, stateOf} from "./state.js";
-import {Menu, button, copyText, element} from "./elements.js";
-import {FunctionTable} from "./table.js";
+import {Menu, button, copyText, element, showLegend} from "./elements.js";
+import {FunctionTable, functionRows} from "./table.js";
 import {FlamePicture} from "./picture.js";
 import {KINDS, LABEL, callersOf, decodeTree, focusFunctions, hideFunctions, isLabel, nameOf, nodeAt, pathOf, valueColumn} from "./tree.js";
 import {Scope, counted, percentText, selfOf, valueOf} from "./numbers.js";
@@ -21,7 +21,7 @@ export class FlamePage {
     this.menu = new Menu();
     this.build(place, json);
     this.readPalette();
-    this.state = stateOf(location.hash);
+    this.state = this.readState();
     this.apply({zoom: this.state.zoom});
     addEventListener("hashchange", () => this.followFragment());
     document.addEventListener("keydown", (event) => this.onKey(event));
@@ -51,13 +51,24 @@ export class FlamePage {
       hover: (node) => this.showDetails(node < 0 ? this.picture.current : node),
       zoom: (node) => this.zoom(node),
       menu: (x, y, node) => this.openMenu(x, y, node)});
-    this.table = new FunctionTable((change) => this.update(change), (x, y, fn) => this.openFunctionMenu(x, y, fn));
+    this.table = new FunctionTable({
+      choose: (name) => this.chooseFunction(name),
+      sort: (sort) => this.update({sort}),
+      menu: (x, y, name) => this.menu.open(x, y, name, this.entriesOf(name, false))});
+    this.heading = element("h1", {text: title});
+    this.scopeText = element("p", {text: this.scope.text()});
+    this.all = button("Show all", "Without zoom, search and filters", () => this.reset());
+    this.arrange(place, leftOut);
+  }
+
+  // What is where on the page.
+  arrange(place, leftOut) {
     const note = leftOut > 0 ? element("p", {class: "note", text:
         counted(leftOut, "smaller node") + " left out; their samples count in the nodes above"}) : "";
     place.append(
-      element("header", {}, element("h1", {text: title}), element("p", {text: this.scope.text()}), note,
+      element("header", {}, this.heading, this.scopeText, note,
         element("div", {class: "tools", role: "toolbar"}, this.search, this.match, this.icicle, this.color,
-          this.withTable, button("Show all", "Without zoom, search and filters", () => this.reset()))),
+          this.withTable, this.all)),
       this.crumbs, this.chips,
       element("main", {}, this.picture.box, this.table.box),
       element("footer", {}, this.details, this.legend));
@@ -67,15 +78,23 @@ export class FlamePage {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue("--" + name).trim();
     this.palette = {font: "12px " + read("code"), libraries: [1, 2, 3, 4, 5, 6, 7].map((i) => read("library-" + i))};
-    for (const name of ["native", "kernel", "runtime", "label", "small", "match", "text", "faint"]) {
+    for (const name of ["native", "kernel", "runtime", "label", "small", "match", "text", "faint", "more", "less"]) {
       this.palette[name] = read(name);
     }
+  }
+
+  readState() {
+    return stateOf(location.hash);
+  }
+
+  fragment() {
+    return fragmentOf(this.state);
   }
 
   // Changes the state, and the URL with it: typing replaces the link, all else adds one.
   update(change, {replace = false} = {}) {
     this.state = {...this.state, ...change};
-    const fragment = "#" + fragmentOf(this.state);
+    const fragment = "#" + this.fragment();
     this.ownFragment = fragment;
     if (replace) location.replace(fragment);
     else location.hash = fragment;
@@ -85,7 +104,7 @@ export class FlamePage {
   followFragment() {
     if (location.hash === this.ownFragment || (location.hash === "" && this.ownFragment === "#")) return;
     this.ownFragment = location.hash;
-    this.state = stateOf(location.hash);
+    this.state = this.readState();
     this.apply({zoom: this.state.zoom});
   }
 
@@ -102,7 +121,7 @@ export class FlamePage {
     if (isNewTree || change.zoom !== undefined) this.picture.current = this.top;
     const found = searchFunctions(this.tree.functions, state.q);
     this.isMatch = found.isMatch;
-    const {colorOf, legend} = chooseColors(this.tree, this.values, state.color, this.palette);
+    const {colorOf, legend} = this.chooseColors();
     if (this.search.value !== state.q) this.search.value = state.q;
     this.icicle.setAttribute("aria-pressed", state.icicle);
     this.withTable.setAttribute("aria-pressed", state.table);
@@ -111,14 +130,18 @@ export class FlamePage {
     this.showMatches(found);
     this.showCrumbs();
     this.showChips();
-    this.showLegend(legend);
+    showLegend(this.legend, legend);
     const look = {palette: this.palette, colorOf, isMatch: this.isMatch, isIcicle: state.icicle};
     this.picture.show(this.tree, this.values, this.top, look,
                       isNewTree || change.zoom !== undefined || change.icicle !== undefined);
     this.showTableLater();
   }
 
-  // The tree of the state. It is derived again, and true is returned, when the filters change.
+  chooseColors() {
+    return chooseColors(this.tree, this.values, this.state.color, this.palette);
+  }
+
+  // True: the tree of the state is another one than before.
   chooseTree() {
     const {hide, focus, callers} = this.state;
     const key = JSON.stringify([hide, focus, callers]);
@@ -134,8 +157,8 @@ export class FlamePage {
     return true;
   }
 
-  showDetails(node) {
-    const {tree, scope} = this;
+  showDetails(node, tree = this.tree) {
+    const {scope} = this;
     const total = valueOf(tree, node);
     const own = selfOf(tree, node);
     const fn = tree.fn[node];
@@ -143,7 +166,7 @@ export class FlamePage {
     const place = isFunction ? [tree.functions.object[fn], KINDS[tree.functions.kind[fn]]].filter(Boolean) : [];
     let text = scope.shareText(total) + " (" + scope.amountText(total) + ")";
     if (own.samples > 0) text += ", self " + scope.shareText(own) + " (" + scope.amountText(own) + ")";
-    if (this.top !== 0 && this.values[this.top] > 0) {
+    if (tree === this.tree && this.top !== 0 && this.values[this.top] > 0) {
       text += ", " + percentText(100 * this.values[node] / this.values[this.top]) + " of " + nameOf(tree, this.top);
     }
     if (tree.rest[node] > 0) text += ", " + counted(tree.rest[node], "sample") + " in smaller nodes left out";
@@ -182,21 +205,23 @@ export class FlamePage {
     this.chips.replaceChildren(...chips);
   }
 
-  showLegend(legend) {
-    this.legend.replaceChildren(...legend.map(({name, color}) => {
-      const sample = element("i");
-      sample.style.background = color;
-      return element("span", {}, sample, name);
-    }));
-  }
-
   // After the picture, which people wait for.
   showTableLater() {
     if (!this.state.table || this.tableTimer) return;
     this.tableTimer = setTimeout(() => {
       this.tableTimer = 0;
-      this.table.show(this.tree, this.top, this.scope, this.state, this.isMatch);
+      this.table.show(this.rows(), this.scope, this.state.sort);
     });
+  }
+
+  rows() {
+    return functionRows(this.tree, this.top, this.scope, this.state.sort, this.isMatch);
+  }
+
+  // In the table.
+  chooseFunction(name) {
+    const pattern = patternOf(name);
+    this.update({q: this.state.q === pattern ? "" : pattern});
   }
 
   zoom(node) {
@@ -207,11 +232,6 @@ export class FlamePage {
     const name = nameOf(this.tree, node);
     const entries = node === 0 ? [] : this.entriesOf(name, isLabel(this.tree, node));
     this.menu.open(x, y, name, [["Zoom here", () => this.zoom(node)], ...entries]);
-  }
-
-  openFunctionMenu(x, y, fn) {
-    const name = this.tree.functions.name[fn];
-    this.menu.open(x, y, name, this.entriesOf(name, false));
   }
 
   entriesOf(name, isOfLabel) {
@@ -228,15 +248,16 @@ export class FlamePage {
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || this.menu.isOpen) return;
     const isSearch = event.target === this.search;
+    const isField = ["INPUT", "SELECT"].includes(event.target.tagName);
     if (event.key === "Escape") {
       if (isSearch && this.state.q !== "") this.update({q: ""}, {replace: true});
-      else if (isSearch || event.target === this.color) this.picture.box.focus();
+      else if (isField) this.picture.box.focus();
       else if (this.top !== 0) this.update({zoom: ""});
       else return;
     } else if (isSearch && event.key === "Enter") {
       this.picture.box.focus();
       this.goToMatch(1);
-    } else if (isSearch || event.target === this.color || !this.onCommandKey(event.key)) {
+    } else if (isField || !this.onCommandKey(event.key)) {
       return;
     }
     event.preventDefault();

@@ -51,7 +51,8 @@ export function selfOf(tree, node) {
 }
 
 export function percentText(percent) {
-  return percent.toFixed(1) + " %";
+  // Half of a digit goes to the even one, as printf() has it.
+  return (percent % 1 === 0.25 ? percent - 0.01 : percent).toFixed(1) + " %";
 }
 
 export function counted(count, noun) {

@@ -11,11 +11,12 @@ export const INITIAL = {
   hide: [],       // these functions are left out of stacks
   callers: "",    // what calls this function, instead of the whole tree
 };
-const CHOICES = {color: ["kind", "library"], sort: ["self", "total", "name"]};
+export const CHOICES = {color: ["kind", "library"], sort: ["self", "total", "name"]};
 
-export function fragmentOf(state) {
+// `initials` and `choices` are those of a page with more in its state.
+export function fragmentOf(state, initials = INITIAL) {
   const fields = new URLSearchParams();
-  for (const [key, initial] of Object.entries(INITIAL)) {
+  for (const [key, initial] of Object.entries(initials)) {
     const value = state[key];
     if (Array.isArray(initial)) {
       for (const one of value) fields.append(key, one);
@@ -27,14 +28,14 @@ export function fragmentOf(state) {
 }
 
 // Unknown fields and values are ignored.
-export function stateOf(fragment) {
+export function stateOf(fragment, initials = INITIAL, choices = CHOICES) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
-  const state = {...INITIAL};
-  for (const [key, initial] of Object.entries(INITIAL)) {
+  const state = {...initials};
+  for (const [key, initial] of Object.entries(initials)) {
     const value = fields.get(key);
     if (Array.isArray(initial)) {
       state[key] = fields.getAll(key);
-    } else if (value === null || (CHOICES[key] && !CHOICES[key].includes(value))) {
+    } else if (value === null || (choices[key] && !choices[key].includes(value))) {
       continue;
     } else {
       state[key] = typeof initial === "boolean" ? value === "1" : value;

@@ -41,8 +41,7 @@ class SourceOpener {
     } else if (found.error().code == ErrorCode::kPermissionDenied && !is_valid_id(request_.name)) {
       return found.error();
     }
-    if (request_.name.find("..") != std::string::npos &&
-        request_.name.find('/') == std::string::npos) {
+    if (is_range_name(request_.name)) {
       const auto range = parse_range_name(request_.name);
       return range ? open_history(*range) : Result<Source>(range.error());
     }
@@ -95,7 +94,7 @@ class SourceOpener {
     if (!protobuf) return error_of(protobuf.error());
     auto samples = samples_of_pprof(std::move(*protobuf));
     if (!samples) return samples.error();
-    Source source{.samples = std::move(*samples), .title = title};
+    Source source{.samples = std::move(*samples), .title = title, .summary = result.summary};
     if (result.note) source.notes.push_back(*result.note);
     return source;
   }
@@ -188,6 +187,12 @@ class SourceOpener {
 };
 
 }  // namespace
+
+bool is_range_name(const std::string& name) {
+  struct stat info {};
+  return name.find("..") != std::string::npos && name.find('/') == std::string::npos &&
+         ::stat(name.c_str(), &info) != 0;
+}
 
 Result<TimeRange> parse_range_name(const std::string& name) {
   const std::size_t dots = name.find("..");

@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "ctl/client/client.h"
 #include "ctl/views/samples.h"
 #include "formats/api/history_api.h"
+#include "formats/api/session_summary.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -34,7 +36,12 @@ struct Source {
   Samples samples;
   std::string title;                 // "nginx.pb.gz", "session 4f0c2a19", "the history"
   std::vector<std::string> notes{};  // what else is to be said: on standard error
+  // Of the history and of a session: its ledger, and how the stacks of its processes ended.
+  std::optional<SessionSummary> summary{};
 };
+
+// Whether the name has the form of a time of the history, and no file has it.
+[[nodiscard]] bool is_range_name(const std::string& name);
 
 // The range of a name like "14:00..14:10". kInvalidArgument: it has no such form.
 [[nodiscard]] Result<TimeRange> parse_range_name(const std::string& name);

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::string_view kImport = "import ";
 constexpr std::string_view kExport = "export ";
+// Files of the page of profctl web alone.
+constexpr std::string_view kOfWeb = "web";
 constexpr std::size_t kFewNodes = 100;  // fit, whatever their names are
 
 // For a Content-Security-Policy: the base 64 of the SHA-256.
@@ -29,7 +31,7 @@ std::string hash_of(std::string_view text) {
 std::string style() {
   std::string text;
   for (const PageFile& file : page_files()) {
-    if (file.name.ends_with(".css")) text += file.bytes;
+    if (file.name.ends_with(".css") && !file.name.starts_with(kOfWeb)) text += file.bytes;
   }
   return text;
 }
@@ -64,7 +66,7 @@ PageFrame make_frame() {
 std::string joined_modules() {
   std::string script;
   for (const PageFile& file : page_files()) {
-    if (!file.name.ends_with(".js")) continue;
+    if (!file.name.ends_with(".js") || file.name.starts_with(kOfWeb)) continue;
     std::string_view rest = file.bytes;
     while (!rest.empty()) {
       std::string_view line = rest.substr(0, rest.find('\n'));

@@ -8,6 +8,7 @@
 
 #include "ctl/views/short_names.h"
 #include "formats/base/errors.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -52,7 +53,31 @@ void mark(const Samples& samples, const std::vector<std::string>& patterns, std:
   }
 }
 
+// The same for names.
+void mark_names(const Samples& samples, const std::vector<std::string>& names, std::uint8_t flag,
+                std::vector<std::uint8_t>& by_function) {
+  const std::vector<bool> found = functions_shown_as(samples, names);
+  for (std::size_t i = 0; i < by_function.size(); ++i) {
+    if (found[i]) by_function[i] |= flag;
+  }
+}
+
 }  // namespace
+
+std::vector<bool> functions_shown_as(const Samples& samples,
+                                     const std::vector<std::string>& names) {
+  const auto functions = samples.functions();
+  std::vector<bool> found(functions.size());
+  if (names.empty()) return found;
+  const auto is_wanted = [&](std::string_view name) {
+    return std::ranges::find(names, printable_utf8(name, kMaxPrintableBytes)) != names.end();
+  };
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const std::string_view full = samples.text(functions[i].name);
+    found[i] = is_wanted(full) || is_wanted(short_name(full));
+  }
+  return found;
+}
 
 Result<void> check_pattern_of_names(const std::string& pattern) {
   const auto expression = compiled(pattern);
@@ -82,12 +107,14 @@ Result<std::vector<bool>> find_functions(const Samples& samples, const std::stri
 }
 
 Selection::Selection(const Samples& samples, const SelectionPatterns& patterns)
-    : samples_(samples), has_focus_(!patterns.focus.empty()) {
+    : samples_(samples), has_focus_(!patterns.focus.empty() || !patterns.focus_names.empty()) {
   if (patterns.empty()) return;
   std::vector<std::uint8_t> by_function(samples.functions().size());
   mark(samples, patterns.focus, kFocus, by_function);
   mark(samples, patterns.ignore, kIgnore, by_function);
   mark(samples, patterns.hide, kHide, by_function);
+  mark_names(samples, patterns.focus_names, kFocus, by_function);
+  mark_names(samples, patterns.hide_names, kHide, by_function);
   for (const SampledFrame& frame : samples.frames()) flags_.push_back(by_function[frame.function]);
 }
 

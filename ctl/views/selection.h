@@ -21,8 +21,15 @@ struct SelectionPatterns {
   std::vector<std::string> focus;
   std::vector<std::string> ignore;
   std::vector<std::string> hide;
+  // Functions as the page shows their names: short or full, printable. They add to `focus` and
+  // `hide`.
+  std::vector<std::string> focus_names{};
+  std::vector<std::string> hide_names{};
 
-  [[nodiscard]] bool empty() const { return focus.empty() && ignore.empty() && hide.empty(); }
+  [[nodiscard]] bool empty() const {
+    return focus.empty() && ignore.empty() && hide.empty() && focus_names.empty() &&
+           hide_names.empty();
+  }
 };
 
 // kInvalidArgument: not a regular expression.
@@ -33,6 +40,11 @@ struct SelectionPatterns {
 // function of these.
 [[nodiscard]] Result<std::vector<bool>> find_functions(const Samples& samples,
                                                        const std::string& name);
+
+// The functions that the page shows by one of these names. By number of the function; those of no
+// such name are false.
+[[nodiscard]] std::vector<bool> functions_shown_as(const Samples& samples,
+                                                   const std::vector<std::string>& names);
 
 class Selection {
  public:

@@ -264,7 +264,8 @@ TEST_F(OptionsTest, TargetsThatMakeNoSenseAreRefusedBeforeTheDaemonIsAsked) {
 TEST_F(OptionsTest, AnUnknownOptionHasTheSubcommandsThatHaveIt) {
   const std::tuple<Arguments, const char*, const char*> table[] = {
       {{"list", "--since", "02:58:50"},
-       "list: unknown option --since; history, ps, report, flame, export and debuginfo have it",
+       "list: unknown option --since; history, ps, report, flame, web, view, export and debuginfo "
+       "have it",
        "profctl list --help"},
       {{"ps", "--format=prof"},
        "ps: unknown option --format; stop, dump, record, export and convert have it",

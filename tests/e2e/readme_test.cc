@@ -2,6 +2,8 @@
 // order, with this host's pids and programs in place of the example's. A command that the walk does
 // not know fails it.
 
+#include <signal.h>
+
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -15,6 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // The indented lines of a section, without their comments, as words.
 std::vector<Args> commands_of_section(const std::string& heading) {
@@ -67,7 +70,17 @@ class Walk {
     return output_with_shares_ / ("shares." + std::to_string(busy_.pid()) + ".prof");
   }
 
+  // It serves until a signal ends it.
+  Ended web() const {
+    Process server(daemon_.profctl_command({"--socket", daemon_.socket(), "web", "--port", "0"}));
+    EXPECT_TRUE(eventually([&] { return server.out().ends_with("\n"); }));
+    EXPECT_THAT(server.out(), StartsWith("http://127.0.0.1:"));
+    server.signal(SIGINT);
+    return server.wait();
+  }
+
   Ended profctl(const Args& command) {
+    if (command[1] == "web") return web();
     if (command[1] == "top") return daemon_.profctl({"top", "-n1", "-d", "500ms"});  // a pipe
     const Ended ended = daemon_.profctl(Args(command.begin() + 1, command.end()));
     if (command[1] == "start") {

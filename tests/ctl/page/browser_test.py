@@ -6,11 +6,9 @@
 Screenshots stay in OUTPUT, and what the browser's own clock says for the first picture, hover and zoom.
 """
 
-import collections
 import json
 import os
 import pathlib
-import random
 import re
 import subprocess
 import sys
@@ -18,31 +16,14 @@ import tempfile
 import time
 import urllib.parse
 
-from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from browser import HANG_GUARD, HOSTILE, HOVER, MEASURE, ZOOM, check_console, expect, make_stacks, open_browser
+
 PROFCTL, OUTPUT = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
-HANG_GUARD = 60
-HOSTILE = ["</script><script>document.title='taken'</script>", "<img src=x onerror=\"document.title='taken'\">",
-           "a\u202eb", "\u65e5\u672c\u8a9e"]
 ROW = 19
-
-
-def expect(actual, expected, what: str) -> None:
-    if actual != expected:
-        raise AssertionError(f"{what}: {actual!r}, not {expected!r}")
-
-
-def make_stacks(count: int, functions: int) -> list:
-    """Lists of (stack, samples), of which a fifth are in "hot" below "serve"."""
-    numbers = random.Random(17)
-    stacks = [(["main", "serve", "hot"], count)]
-    for _ in range(count):
-        depth = 3 + numbers.randrange(14)
-        stacks.append((["main"] + [f"work_{numbers.randrange(functions if i > 1 else 4)}" for i in range(depth)], 4))
-    return stacks + [(["main", name], count // 20) for name in HOSTILE]
 
 
 def write_html(stacks: list, name: str) -> pathlib.Path:
@@ -57,18 +38,6 @@ def share_of(stacks: list, wanted) -> str:
     """Of the samples with a function for which `wanted` holds."""
     part = sum(samples for stack, samples in stacks if any(wanted(name) for name in stack))
     return f"{100 * part / sum(samples for _, samples in stacks):.1f} %"
-
-
-def open_browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = "/usr/bin/chromium"
-    # As root there is no sandbox of Chromium; the picture needs no GPU.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,900",
-                     "--force-device-scale-factor=1", "--disable-background-networking"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.chrome.service.Service("/usr/bin/chromedriver")
-    return webdriver.Chrome(service=service, options=options)
 
 
 class Page:
@@ -206,34 +175,6 @@ def check_callers(browser, file: pathlib.Path, stacks: list) -> None:
     page.picture_of("callers")
 
 
-# Runs `act` often, each time until the next frame was drawn; the median of both times, in milliseconds.
-MEASURE = """
-const act = new Function("i", arguments[0]), rounds = arguments[1], done = arguments[arguments.length - 1];
-const scripts = [], frames = [];
-const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
-function round(i) {
-  if (i === rounds) { done({script: median(scripts), frame: median(frames), most: Math.max(...scripts)}); return; }
-  requestAnimationFrame(() => {
-    const start = performance.now();
-    act(i);
-    scripts.push(performance.now() - start);
-    requestAnimationFrame(() => { frames.push(performance.now() - start); setTimeout(() => round(i + 1), 20); });
-  });
-}
-round(0);
-"""
-HOVER = """
-const picture = document.querySelector(".picture"), box = picture.getBoundingClientRect();
-picture.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width * ((i * 37) % 100) / 100,
-                                                       clientY: box.bottom - 25 - 19 * (i % 8), bubbles: true}));
-"""
-ZOOM = """
-const picture = document.querySelector(".picture"), box = picture.getBoundingClientRect();
-if (i % 2) document.querySelector(".crumbs button").click();
-else picture.dispatchEvent(new MouseEvent("click", {clientX: box.left + 20, clientY: box.bottom - 47, bubbles: true}));
-"""
-
-
 def measure(browser, nodes: int, name: str) -> dict:
     """What the browser's own clock says of a file with about so many nodes."""
     stacks = make_stacks(nodes * 4 // 25, 60)
@@ -252,18 +193,6 @@ def measure(browser, nodes: int, name: str) -> dict:
             "zoom_ms": browser.execute_async_script(MEASURE, ZOOM, 20)}
 
 
-def check_console(browser) -> None:
-    """No error, and no request but for the file itself."""
-    faults = [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
-    expect(faults, [], "the console")
-    requests = collections.Counter()
-    for entry in browser.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            requests[urllib.parse.urlsplit(message["params"]["request"]["url"]).scheme] += 1
-    expect(set(requests) <= {"file", "about"}, True, f"only requests for the file: {requests}")
-
-
 def main() -> None:
     OUTPUT.mkdir(parents=True, exist_ok=True)
     stacks = make_stacks(600, 60)
@@ -276,7 +205,7 @@ def main() -> None:
             check_page(browser, file, stacks)
             check_callers(browser, file, stacks)
             times = [measure(browser, nodes, f"nodes_{nodes}") for nodes in (10_000, 100_000)]
-            check_console(browser)
+            check_console(browser, lambda url: url.scheme in ("file", "about"))
         finally:
             browser.quit()
     (OUTPUT / "times.json").write_text(json.dumps(times, indent=1) + "\n")

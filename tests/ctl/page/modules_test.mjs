@@ -24,6 +24,8 @@ const search = await load("search.js");
 const state = await load("state.js");
 const numbers = await load("numbers.js");
 const flame = await load("flame.js");
+const timeline = await load("web_timeline.js");
+const webState = await load("web_state.js");
 
 // Numbers between 0 and `below`, the same in each run.
 function generator(seed) {
@@ -251,15 +253,55 @@ test("a hundred thousand nodes are laid out", () => {
   assert.ok(rows.flatMap(({node}) => node).length < 1600 * 2 * 13);
 });
 
+test("percent are rounded as profctl does it", () => {
+  for (const [percent, text] of [[9.25, "9.2 %"], [9.75, "9.8 %"], [0.05, "0.1 %"], [9.26, "9.3 %"], [100, "100.0 %"]]) {
+    assert.equal(numbers.percentText(percent), text);
+  }
+});
+
+// Minutes from 100 on, with a gap after the third.
+const WINDOWS = [100, 160, 220, 400].map((since) => ({since, until: since + 60, cpu_percent: 50, top: [[0, 20], [9, 10]]}));
+
+test("a window's parts are its largest groups and the others", () => {
+  assert.deepEqual(timeline.partsOf(WINDOWS[0], 3), [20, 0, 0, 30]);
+  assert.deepEqual(timeline.partsOf({cpu_percent: 10, top: [[1, 12]]}, 2), [0, 12, 0]);
+});
+
+test("a range has whole windows", () => {
+  assert.deepEqual(timeline.snapped(WINDOWS, {since: 150, until: 161}), {since: 100, until: 220});
+  assert.deepEqual(timeline.snapped(WINDOWS, {since: 300, until: 401}), {since: 400, until: 460});
+  assert.equal(timeline.snapped(WINDOWS, {since: 300, until: 350}), null);
+});
+
+test("a range moves by windows, and not beyond them", () => {
+  const range = {since: 100, until: 220};
+  assert.deepEqual(timeline.moved(WINDOWS, range, 1, 1), {since: 160, until: 280});
+  assert.deepEqual(timeline.moved(WINDOWS, range, 0, 2), {since: 100, until: 460});
+  assert.equal(timeline.moved(WINDOWS, range, -1, -1), null);
+  assert.equal(timeline.moved(WINDOWS, range, 0, -2), null);
+});
+
+test("a link of profctl web has its whole state", () => {
+  const all = {...webState.WEB_INITIAL, view: "diff", range: "100-220", base: "1-5", target: ["unit:a:b.service", "pid:7"], fn: "a&b", q: "x"};
+  const read = state.stateOf("#" + state.fragmentOf(all, webState.WEB_INITIAL), webState.WEB_INITIAL, webState.WEB_CHOICES);
+  assert.deepEqual(read, all);
+  assert.deepEqual(webState.sampleFields(all), [["unit", "a:b.service"], ["pid", "7"], ["since", 100], ["until", 220]]);
+  assert.deepEqual(webState.stackFields({focus: "f", hide: ["g", "h"]}), [["hide_name", "g"], ["hide_name", "h"], ["focus_name", "f"]]);
+  for (const text of ["", "5", "5-5", "x-7", "9-3"]) assert.equal(webState.rangeOf(text), null);
+});
+
 test("the modules form one script, as profctl joins them", () => {
   const order = ["tree", "search", "state", "numbers", "elements", "table", "flame", "picture", "flame_page", "flame_file"];
-  assert.deepEqual([...names].sort(), order.map((name) => name + ".js").sort());
-  const lines = order.flatMap((name) => readFileSync(join(folder, name + ".js"), "utf8").split("\n"));
+  const ofFile = names.filter((name) => !name.startsWith("web"));
+  assert.deepEqual(ofFile.sort(), order.map((name) => name + ".js").sort());
+  const read = (name) => readFileSync(join(folder, name + ".js"), "utf8").split("\n");
+  const lines = order.flatMap(read);
   for (const line of lines.filter((one) => /^(import|export)\b/.test(one))) {
     assert.match(line, /^import \{[\w, ]+\} from "\.\/[a-z_]+\.js";$|^export (const|function|async function|class) /);
   }
   const joined = join(copy, "joined.js");
   writeFileSync(joined, lines.filter((line) => !line.startsWith("import ")).map((line) => line.replace(/^export /, "")).join("\n"));
   execFileSync(process.execPath, ["--check", joined]);
-  assert.doesNotMatch(lines.join("\n"), /<\/?script|<!--|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b/);
+  const all = names.flatMap((name) => read(name.replace(".js", "")));
+  assert.doesNotMatch(all.join("\n"), /<\/?script|<!--|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b/);
 });

@@ -1,0 +1,104 @@
+// Shows samples in a browser: serves a page on this host, until a signal ends it.
+
+#include <signal.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "ctl/client/signal_watch.h"
+#include "ctl/commands/shown_source.h"
+#include "ctl/commands/subcommand.h"
+#include "ctl/options/values.h"
+#include "ctl/web/browser.h"
+#include "ctl/web/web_server.h"
+#include "ctl/web/web_views.h"
+#include "formats/base/errors.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint16_t kUsualPort = 8300;
+
+Result<std::uint16_t> parse_port(const std::string& text) {
+  const auto port = parse_field_number("--port", text, 0xffff);
+  if (port) return static_cast<std::uint16_t>(*port);
+  return invalid_argument(port.error().message, "0 is any port that is free");
+}
+
+class ServeWeb final : public Subcommand {
+ public:
+  ServeWeb(std::string name, std::string help) : Subcommand(std::move(name), std::move(help)) {}
+
+  void add_options(OptionList& list) override {
+    add_shown_source(list, request_);
+    list.rule([this, &list]() -> Result<void> { return choose_source(list); });
+    list.option("--port", "N", "Listen on this port, or on the next one that is free [8300]",
+                {port_, parse_port});
+    list.flag("--open", "Open the page in a browser", opens_);
+    list.option("--listen", "ADDRESS",
+                "Listen on this address of the host itself; from another host: ssh -L "
+                "8300:127.0.0.1:8300 HOST [127.0.0.1]",
+                address_);
+    list.option("--web-root", "DIR", "Serve the files of the page from there, to work on them",
+                Reader::path(page_folder_));
+  }
+
+  Result<int> run(Client& client, const Console& console) override {
+    WebViews views(client, request_, page_folder_);
+    if (auto checked = views.check(); !checked) return checked.error();
+    // The threads of the server have these signals blocked, too.
+    std::optional<SignalWatch> signals(std::in_place,
+                                       std::initializer_list<int>{SIGINT, SIGTERM, SIGHUP});
+    const auto server = WebServer::open(
+        address_, port_, [&views](const WebRequest& request) { return views.answer(request); });
+    if (!server) return server.error();
+    console.out << (*server)->url() << "\n" << std::flush;
+    std::optional<BrowserLink> link;
+    if (opens_) {
+      auto made = BrowserLink::make((*server)->url());
+      if (!made) return made.error();
+      link.emplace(std::move(*made));
+      if (auto opened = link->open(signals->former_mask()); !opened) {
+        (void)report(console, opened.error());
+      }
+    }
+    (*server)->run(signals->fd());
+    const auto arrival = signals->wait(std::chrono::milliseconds(0));
+    signals.reset();  // a second signal ends profctl at once, while an answer is being made
+    return arrival && arrival->signal != SIGINT ? 128 + arrival->signal : int{kExitOk};
+  }
+
+ private:
+  // A time as SOURCE is a range of the history; without any, the page chooses one.
+  Result<void> choose_source(const OptionList& list) {
+    const bool has_range = list.given("--since") || list.given("--until") || list.given("--last");
+    if (!has_range) request_.range = {};
+    if (!is_range_name(request_.name)) return {};
+    const auto range = parse_range_name(request_.name);
+    if (!range) return range.error();
+    request_.range = *range;
+    request_.name.clear();
+    return {};
+  }
+
+  SourceRequest request_;
+  std::uint16_t port_ = kUsualPort;
+  std::string address_ = "127.0.0.1";
+  std::string page_folder_;
+  bool opens_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_web() {
+  return std::make_unique<ServeWeb>("web", "Show samples and the history in a browser");
+}
+
+std::unique_ptr<Subcommand> make_view() {
+  return std::make_unique<ServeWeb>("view", "The same as web: show a recording in a browser");
+}
+
+}  // namespace profd

@@ -1,0 +1,52 @@
+// Who used the CPU: units with their processes, and containers, of which some can be chosen.
+
+import {element} from "./elements.js";
+
+const MAX_ROWS = 300;
+
+export class WebList {
+  // `choose(target, isMore)`: of a row; `isMore`: beside the others.
+  constructor(choose) {
+    Object.assign(this, {choose, rows: [], targets: []});
+    this.filter = element("input", {
+      type: "search", placeholder: "Filter (f)", "aria-label": "Filter the list", oninput: () => this.draw()});
+    this.list = element("div", {class: "rows", onkeydown: (event) => this.onKey(event)});
+    this.box = element("aside", {"aria-label": "Units, processes and containers"}, this.filter, this.list);
+  }
+
+  // `rows` as of ctl/web/process_list.h; `textOf(value)`; `groups` of the timeline.
+  show(rows, textOf, groups) {
+    Object.assign(this, {rows, textOf, bars: new Map(groups.map(({name, bars}) => [name, bars]))});
+    this.draw();
+  }
+
+  mark(targets) {
+    this.targets = targets;
+    this.draw();
+  }
+
+  draw() {
+    const wanted = this.filter.value.toLowerCase();
+    const rows = this.rows.filter(({text}) => text.toLowerCase().includes(wanted));
+    const at = [...this.list.children].indexOf(document.activeElement);
+    this.list.replaceChildren(...rows.slice(0, MAX_ROWS).map((row) => this.line(row)),
+      rows.length > MAX_ROWS ? element("p", {text: rows.length - MAX_ROWS + " more: use the filter"}) : "");
+    this.list.children[at]?.focus();
+  }
+
+  line({text, target, kind, group, samples, cpu_ns: cpu}) {
+    return element("button", {
+      type: "button", class: "row " + kind, title: text, "aria-pressed": this.targets.includes(target),
+      onclick: (event) => target && this.choose(target, event.ctrlKey || event.metaKey)},
+      element("span", {class: "name", text}), element("span", {class: "spark", text: this.bars.get(group) ?? ""}),
+      element("span", {class: "percent", text: this.textOf({samples, cpu})}));
+  }
+
+  onKey(event) {
+    const step = {ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling"}[event.key];
+    if (!step) return;
+    document.activeElement[step]?.focus();
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}

@@ -1,0 +1,309 @@
+// The page of profctl web: the flame graph's page with a timeline, a list and more views. profctl
+// merges and prunes; what is shown follows from the state.
+
+import {DataSource} from "./web_data.js";
+import {FlamePage} from "./flame_page.js";
+import {FlamePicture} from "./picture.js";
+import {Scope, counted, percentText} from "./numbers.js";
+import {VIEWS, WEB_CHOICES, WEB_INITIAL, rangeOf, sampleFields, stackFields, textOfRange} from "./web_state.js";
+import {WebList} from "./web_list.js";
+import {WebTimeline, rangeText} from "./web_timeline.js";
+import {button, element, showTable} from "./elements.js";
+import {chooseColors} from "./flame.js";
+import {decodeTree, isLabel, nameOf, valueColumn} from "./tree.js";
+import {fragmentOf, stateOf} from "./state.js";
+import {searchFunctions} from "./search.js";
+import {sortRows} from "./table.js";
+
+const NO_VALUE = {samples: 0, cpu_ns: 0};
+const NO_DATA = {title: "", event: "cpu", all: NO_VALUE, shown: NO_VALUE, objects: [],
+                 functions: {name: [], object: [], kind: []}, nodes: {depth: [], fn: [], self: [], rest: []}};
+const NO_TIMELINE = {groups: [], windows: []};
+const FORMS = ["pprof", "folded", "speedscope", "html", "svg", "gperftools"];
+const MAX_TREES = 6;
+
+export class WebPage extends FlamePage {
+  constructor(place, token) {
+    super(place, NO_DATA);
+    this.data = new DataSource(token, {
+      busy: (isBusy) => document.body.classList.toggle("busy", isBusy), error: (slot, text) => this.showError(slot, text)});
+    this.data.ask("source", "/api/source", [], (source) => this.begin(source));
+  }
+
+  arrange(place) {
+    Object.assign(this, {trees: new Map(), errors: new Map(), history: NO_TIMELINE});
+    this.timeline = new WebTimeline({
+      choose: (range) => this.update({range: textOfRange(range), zoom: ""}),
+      compare: (range) => this.update({base: textOfRange(range), view: "diff"}),
+      zoom: (span) => this.update({span: textOfRange(span)}, {replace: true}),
+      hover: (text) => { this.times.textContent = text || this.rangesText(); }});
+    this.list = new WebList((target, isMore) => this.chooseTarget(target, isMore));
+    this.views = Object.entries(VIEWS).map(([view, name], i) => button(name, name + " (" + (i + 1) + ")", () => this.update({view})));
+    this.sides = {callers: this.makeSide("callers"), callees: this.makeSide("callees")};
+    this.sandwich = element("div", {class: "sandwich"}, this.sides.callers.box, this.sides.callees.box);
+    this.lines = element("section", {class: "functions wide", "aria-label": "Source lines"});
+    for (const name of ["times", "error", "worth", "exports"]) this[name] = element("div", {class: name});
+    this.error.setAttribute("role", "alert");
+    this.past = element("section", {class: "past"}, this.timeline.box, element("div", {class: "tools"}, ...this.timeline.tools,
+      button("Compare with this", "Another range is compared with this one (b)", () => this.setBase()),
+      this.times), this.timeline.legend);
+    place.append(
+      element("header", {}, this.heading, this.scopeText, element("div", {class: "tools", role: "toolbar"},
+        element("span", {class: "views"}, ...this.views), this.search, this.match, this.icicle, this.color, this.withTable, this.all,
+        button("Reload", "Read what is new (r)", () => this.readAgain()))),
+      this.past, this.error, this.crumbs, this.chips,
+      element("main", {}, this.list.box, this.picture.box, this.sandwich, this.lines, this.table.box),
+      element("footer", {}, this.details, element("div", {class: "below"}, this.legend, this.exports), this.worth));
+  }
+
+  makeSide(direction) {
+    const nameAt = (node) => nameOf(side.tree, node);
+    const side = new FlamePicture("Flame graph of the " + direction, {
+      hover: (node) => this.showDetails(Math.max(node, 0), side.tree),
+      zoom: (node) => node > 0 && this.update({fn: nameAt(node)}),
+      menu: (x, y, node) => node > 0 && this.menu.open(x, y, nameAt(node), this.entriesOf(nameAt(node), false))});
+    return side;
+  }
+
+  readState() {
+    return stateOf(location.hash, WEB_INITIAL, WEB_CHOICES);
+  }
+
+  fragment() {
+    return fragmentOf(this.state, WEB_INITIAL);
+  }
+
+  begin(source) {
+    this.source = source;
+    this.heading.textContent = source.title;
+    document.title = source.title + " - profd";
+    this.past.hidden = source.kind !== "history";
+    this.read();
+  }
+
+  read() {
+    if (this.past.hidden) this.apply({});
+    else this.readTimeline();
+  }
+
+  readTimeline() {
+    this.data.ask("timeline", "/api/timeline", [], (timeline) => {
+      this.history = timeline;
+      this.timeline.show(timeline, this.palette);
+      const {windows, since, until} = timeline;
+      if (windows.length === 0) this.showError("timeline", "The history has no windows: is continuous mode on? (profctl status)");
+      else if (this.state.range === "") this.update({range: since + "-" + until}, {replace: true});
+      else this.apply({});
+    });
+  }
+
+  readAgain() {
+    this.trees.clear();
+    this.data.slots.clear();
+    this.read();
+  }
+
+  apply(change) {
+    const {view, table, range, base, span, target} = this.state;
+    if (this.source && (this.past.hidden || range !== "")) this.ask();
+    this.picture.box.hidden = view !== "flame" && view !== "diff";
+    this.sandwich.hidden = view !== "sandwich";
+    this.lines.hidden = view !== "lines";
+    super.apply(change);
+    this.table.box.hidden = view === "flame" && !table;
+    this.table.box.classList.toggle("wide", view === "table");
+    this.views.forEach((one, i) => one.setAttribute("aria-pressed", Object.keys(VIEWS)[i] === view));
+    this.timeline.mark(rangeOf(range), rangeOf(base), rangeOf(span));
+    this.times.textContent = this.rangesText();
+    this.list.mark(target);
+    this.showExports();
+  }
+
+  rangesText() {
+    const [range, base] = [rangeOf(this.state.range), rangeOf(this.state.base)];
+    return (range ? rangeText(range) : "") + (base ? ", compared with " + rangeText(base) : "");
+  }
+
+  ask() {
+    const {state, data} = this;
+    const samples = sampleFields(state);
+    const stacks = [...samples, ...stackFields(state)];
+    this.askFlame(stacks);
+    data.ask("table", "/api/table", stacks, ({rows}) => {
+      this.functions = rows;
+      this.apply({});
+    });
+    data.ask("list", "/api/list", sampleFields({...state, target: []}), ({rows}) => {
+      this.listed = rows;
+      this.showList();
+    });
+    data.ask("worth", "/api/worth", samples, ({parts}) => { this.worth.textContent = parts.join(" · "); });
+    if (state.view === "diff") this.askDifference(stacks);
+    const around = state.fn || this.functions?.[0].name;
+    if (!around) return;
+    const fields = [...stacks, ["around", around]];
+    if (state.view === "lines") data.ask("lines", "/api/lines", fields, (json) => this.showLines(around, json));
+    for (const [direction, side] of state.view === "sandwich" ? Object.entries(this.sides) : []) {
+      data.ask(direction, "/api/flame", [...fields, ["direction", direction]], (json) => this.showSide(side, json, direction === "callees"));
+    }
+  }
+
+  // A tree from which nothing was left out has all that a zoom can show.
+  askFlame(fields) {
+    const {zoom} = this.state;
+    const whole = this.trees.get(this.data.address("/api/flame", fields));
+    const wanted = zoom === "" || (whole && !whole.left_out) ? fields : [...fields, ["zoom", zoom]];
+    const address = this.data.address("/api/flame", wanted);
+    const known = this.trees.get(address);
+    if (known) {
+      this.data.slots.set("flame", address);
+      this.takeTree(known);
+      return;
+    }
+    this.data.ask("flame", "/api/flame", wanted, (json) => {
+      if (this.trees.size === MAX_TREES) this.trees.delete(this.trees.keys().next().value);
+      this.trees.set(address, json);
+      this.apply({});
+      performance.mark("profd-shown");
+    });
+  }
+
+  takeTree(json) {
+    if (this.json === json) return;
+    Object.assign(this, {json, scope: new Scope(json), whole: decodeTree(json), isNew: true});
+    this.scopeText.textContent = this.scope.text() +
+        (json.left_out && this.state.zoom === "" ? ", " + counted(json.left_out, "smaller node") + " left out: zoom shows more" : "");
+    this.showList();
+  }
+
+  // Its filters are those of the request.
+  chooseTree() {
+    this.tree = this.whole;
+    this.values = valueColumn(this.tree, this.scope.hasCpu);
+    const isNew = this.isNew ?? true;
+    this.isNew = false;
+    return isNew;
+  }
+
+  chooseColors() {
+    const {palette: {more, less, label, small}, difference} = this;
+    if (this.state.view !== "diff" || !difference) return super.chooseColors();
+    const changes = new Map(difference.map(({name, total_change: points}) => [name, points]));
+    const shade = (points) => Math.abs(points) < 0.1 ? small :
+        `color-mix(in oklab, ${points > 0 ? more : less} ${Math.min(30 + 7 * Math.abs(points), 100)}%, ${small})`;
+    return {
+      colorOf: (node) => node === 0 || isLabel(this.tree, node) ? label : shade(changes.get(nameOf(this.tree, node)) ?? 0),
+      legend: [{name: "larger share than before", color: more}, {name: "smaller share", color: less}, {name: "no change", color: small}]};
+  }
+
+  readPalette() {
+    super.readPalette();
+    this.timeline.show(this.history, this.palette);
+  }
+
+  // By profctl's own sums, of all functions.
+  rows() {
+    const all = this.functions ?? [];
+    const {isMatch} = searchFunctions({name: all.map(({name}) => name)}, this.state.q);
+    return sortRows(all.filter((_, i) => !isMatch || isMatch[i]), this.state.sort);
+  }
+
+  showTableLater() {
+    if (this.state.view !== "diff") return super.showTableLater();
+    const isMissing = this.state.base === "";
+    this.showError("diff", isMissing ? "Choose what to compare with: drag with Shift, or press b" : "");
+    const share = (side, otherwise) => (side ? percentText(side.self_percent) : otherwise);
+    showTable(this.table.box, ["Before", "Now", "Change", "Function"], isMissing ? [] : (this.difference ?? []).map((row) => [
+      share(row.base, "new"), share(row.new, "gone"), (row.change > 0 ? "+" : "") + row.change.toFixed(1),
+      element("button", {type: "button", text: row.name, onclick: () => super.chooseFunction(row.name)})]));
+  }
+
+  chooseFunction(name) {
+    if (["sandwich", "lines"].includes(this.state.view)) this.update({fn: name});
+    else super.chooseFunction(name);
+  }
+
+  entriesOf(name, isOfLabel) {
+    const entries = super.entriesOf(name, isOfLabel);
+    if (!isOfLabel) {
+      entries.splice(2, 1, ["Callers and callees", () => this.update({view: "sandwich", fn: name})],
+                     ["Source lines", () => this.update({view: "lines", fn: name})]);
+    }
+    return entries;
+  }
+
+  chooseTarget(target, isMore) {
+    const others = this.state.target.filter((one) => one !== target);
+    const isAdded = others.length === this.state.target.length;
+    this.update({target: [...(isMore ? others : []), ...(isAdded ? [target] : [])], zoom: ""});
+  }
+
+  // The second time there is none any more.
+  setBase() {
+    const {range, base} = this.state;
+    this.update({base: range === base ? "" : range});
+  }
+
+  askDifference(stacks) {
+    this.difference = this.state.base === "" ? null : this.difference;
+    if (this.state.base === "") return;
+    const base = sampleFields({range: this.state.base, target: []}, "base_");
+    this.data.ask("diff", "/api/diff", [...stacks, ...base], ({rows}) => {
+      this.difference = rows;
+      this.apply({});
+    });
+  }
+
+  showSide(side, json, isIcicle) {
+    const {palette} = this;
+    const tree = decodeTree(json);
+    const values = valueColumn(tree, this.scope.hasCpu);
+    const {colorOf} = chooseColors(tree, values, this.state.color, palette);
+    side.current = 0;
+    side.show(tree, values, 0, {palette, colorOf, isMatch: null, isIcicle}, true);
+  }
+
+  showLines(name, {lines}) {
+    const share = (value) => (value.samples > 0 ? this.scope.shareText({samples: value.samples, cpu: value.cpu_ns}) : "");
+    const files = new Set(lines.map(({file}) => file));
+    showTable(this.lines, ["Self", "Total", "Line", name + " " + [...files].join(", ")], lines.map((line) => [
+      share(line.self), share(line.total), String(line.line || "?"), element("code", {text: line.text ?? line.file})]));
+  }
+
+  showList() {
+    if (!this.listed) return;
+    const {durationNs} = this.scope;
+    const textOf = (value) => (durationNs > 0 ? percentText(100 * value.cpu / durationNs) : this.scope.shareText(value));
+    this.list.show(this.listed, textOf, this.history.groups);
+  }
+
+  showExports() {
+    const fields = [...sampleFields(this.state), ...stackFields(this.state)];
+    if (!this.data) return;
+    this.exports.replaceChildren("Export: ", ...FORMS.map((form) =>
+      element("a", {href: this.data.address("/api/export", [...fields, ["form", form]]), text: form})));
+  }
+
+  showError(slot, text) {
+    this.errors.set(slot, text);
+    this.error.textContent = [...new Set(this.errors.values())].filter(Boolean).join("; ");
+  }
+
+  reset() {
+    this.update({target: [], fn: "", zoom: "", q: "", focus: "", hide: []});
+  }
+
+  showChips() {
+    super.showChips();
+    this.chips.append(...this.state.target.map((one) => button(one.replace(":", " ") + " ✕", "Remove", () => this.chooseTarget(one, true))));
+  }
+
+  onCommandKey(key) {
+    const view = Object.keys(VIEWS)[key - 1];
+    const commands = {f: () => this.list.filter.focus(), b: () => this.setBase(), r: () => this.readAgain(), h: () => this.timeline.box.focus()};
+    if (view) this.update({view});
+    else if (!commands[key]) return super.onCommandKey(key);
+    else commands[key]();
+    return true;
+  }
+}

@@ -1,0 +1,37 @@
+// What the page of profctl web shows, as the fragment of the URL, and as fields of its requests.
+
+import {CHOICES, INITIAL} from "./state.js";
+
+export const VIEWS = {flame: "Flame graph", table: "Table", sandwich: "Sandwich", diff: "Compare", lines: "Lines"};
+export const WEB_INITIAL = {
+  ...INITIAL,
+  view: "flame",
+  range: "",   // what is shown: "SINCE-UNTIL", milliseconds since 1970
+  base: "",    // what it is compared with
+  span: "",    // what the timeline shows; empty: all
+  target: [],  // "unit:nginx.service", "pid:812"
+  fn: "",      // the function of a sandwich, or of lines
+};
+export const WEB_CHOICES = {...CHOICES, view: Object.keys(VIEWS)};
+
+// {since, until} of such a text, or null.
+export function rangeOf(text) {
+  const [since, until] = text.split("-").map(Number);
+  return since < until ? {since, until} : null;
+}
+
+export function textOfRange(range) {
+  return range ? Math.round(range.since) + "-" + Math.round(range.until) : "";
+}
+
+// Pairs, as ctl/web/view_fields.h has them: which samples, which stacks of them, and the base.
+export function sampleFields({range, target}, prefix = "") {
+  const fields = target.map((one) => one.split(/:(.*)/s).slice(0, 2));
+  const times = rangeOf(range);
+  return times ? [...fields, [prefix + "since", times.since], [prefix + "until", times.until]] : fields;
+}
+
+export function stackFields({focus, hide}) {
+  const names = hide.map((name) => ["hide_name", name]);
+  return focus === "" ? names : [...names, ["focus_name", focus]];
+}

@@ -1,0 +1,201 @@
+// CPU use over time, stacked by group, in which a range is chosen, and another to compare with.
+
+import {button, element, showLegend} from "./elements.js";
+
+const LARGEST = 7;  // as many as there are colours
+const LEAST_MOVE = 4;  // pixels; less is a click
+const LEAST_SPAN = 10_000;  // ms
+const AXIS = 16;  // pixels
+const TICK = 90;
+const STEPS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
+const HELP = "CPU use over time. Drag chooses a range, with Shift one to compare with. " +
+    "Left and Right move it, with Shift its end; + - 0 zoom; End is the newest window";
+
+// The heights of a window's parts, from the lowest on: of each of the largest groups, which come
+// first in the list of groups, and of all others.
+export function partsOf({top, cpu_percent: all}, largest = LARGEST) {
+  const parts = Array(largest).fill(0);
+  for (const [group, percent] of top) if (group < largest) parts[group] = percent;
+  return [...parts, Math.max(all - parts.reduce((sum, one) => sum + one, 0), 0)];
+}
+
+// From the start of the first window that the span touches to the end of the last one; null: none.
+export function snapped(windows, {since, until}) {
+  const touched = windows.filter((window) => window.since < until && window.until > since);
+  return touched.length === 0 ? null : {since: touched[0].since, until: touched.at(-1).until};
+}
+
+// The range with its start and its end moved by as many windows; null: there is none.
+export function moved(windows, {since, until}, byStart, byEnd) {
+  const start = windows[windows.findIndex((one) => one.until > since) + byStart];
+  const end = windows[windows.findLastIndex((one) => one.since < until) + byEnd];
+  return start && end && start.since < end.until ? {since: start.since, until: end.until} : null;
+}
+
+function timeTextOf(ms) {
+  const time = new Date(ms);
+  return {date: time.toLocaleDateString("sv"), clock: time.toLocaleTimeString("sv")};
+}
+
+// "2026-11-20 14:05:00 to 14:06:00"
+export function rangeText({since, until}) {
+  const [a, b] = [timeTextOf(since), timeTextOf(until)];
+  return a.date + " " + a.clock + " to " + (a.date === b.date ? "" : b.date + " ") + b.clock;
+}
+
+export class WebTimeline {
+  // `on`: {choose(range), compare(range), zoom(span or null), hover(text)}.
+  constructor(on) {
+    Object.assign(this, {on, windows: []});
+    this.canvas = element("canvas");
+    this.marks = ["", "base", "drag"].map((kind) => element("div", {class: "range " + kind, hidden: ""}));
+    this.box = element("div", {
+      class: "timeline", tabindex: "0", role: "application", "aria-label": HELP,
+      onpointerdown: (event) => this.press(event), onpointermove: (event) => this.move(event),
+      onpointerup: (event) => this.release(event), onpointerleave: () => on.hover(""),
+      onwheel: (event) => this.turn(event), onkeydown: (event) => this.onKey(event)}, this.canvas, ...this.marks);
+    this.legend = element("div", {class: "legend"});
+    this.tools = [button("+", "Zoom in (+)", () => this.zoomBy(0.5)), button("−", "Zoom out (-)", () => this.zoomBy(2)),
+                  button("All", "The whole history (0)", () => on.zoom(null))];
+    new ResizeObserver(() => this.draw()).observe(this.box);
+  }
+
+  show(data, palette) {
+    Object.assign(this, data, {palette, colors: [...palette.libraries, palette.small]});
+    const largest = this.groups.slice(0, LARGEST).map(({name}, i) => ({name, color: this.colors[i]}));
+    showLegend(this.legend, [...largest, {name: "others", color: palette.small}]);
+    this.draw();
+  }
+
+  // Each is null where there is none.
+  mark(range, base, zoomed) {
+    Object.assign(this, {range, base, zoomed});
+    this.draw();
+  }
+
+  get span() {
+    return this.zoomed ?? {since: this.windows[0].since, until: this.windows.at(-1).until};
+  }
+
+  xOf(ms) {
+    const {since, until} = this.span;
+    return (ms - since) / (until - since) * this.box.clientWidth;
+  }
+
+  timeAt(x) {
+    const {since, until} = this.span;
+    return since + x / this.box.clientWidth * (until - since);
+  }
+
+  draw() {
+    const {clientWidth: width, clientHeight: height} = this.box;
+    if (this.windows.length === 0 || width === 0) return;
+    const ratio = devicePixelRatio;
+    Object.assign(this.canvas, {width: width * ratio, height: height * ratio});
+    Object.assign(this.canvas.style, {width: width + "px", height: height + "px"});
+    const context = this.canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    const {since, until} = this.span;
+    const shown = this.windows.filter((window) => window.until > since && window.since < until);
+    const most = Math.max(...shown.map((window) => window.cpu_percent), 1);
+    const scale = (height - AXIS - 14) / most;
+    for (const window of shown) {
+      const x = this.xOf(window.since);
+      const wide = this.xOf(window.until) - x;
+      let y = height - AXIS;
+      partsOf(window).forEach((part, i) => {
+        context.fillStyle = this.colors[i];
+        context.fillRect(x, y - part * scale, Math.max(wide - (wide > 4), 1), part * scale);
+        y -= part * scale;
+      });
+    }
+    this.drawAxis(context, width, height - AXIS);
+    context.fillText(most.toFixed(0) + " % of one CPU", 3, 1);
+    this.place(0, this.range);
+    this.place(1, this.base);
+  }
+
+  // A tick at each round local time.
+  drawAxis(context, width, y) {
+    const {since, until} = this.span;
+    const step = 1000 * (STEPS.find((one) => one * 1000 * width >= (until - since) * TICK) ?? STEPS.at(-1));
+    const shift = new Date(since).getTimezoneOffset() * 60_000;
+    Object.assign(context, {font: this.palette.font, textBaseline: "top", fillStyle: this.palette.faint});
+    context.fillRect(0, y, width, 1);
+    for (let at = Math.ceil((since - shift) / step) * step + shift; at < until; at += step) {
+      const {date, clock} = timeTextOf(at);
+      context.fillRect(this.xOf(at), y, 1, 4);
+      context.fillText(clock === "00:00:00" ? date : clock.slice(0, step < 60_000 ? 8 : 5), this.xOf(at) + 3, y + 3);
+    }
+  }
+
+  place(kind, range) {
+    const left = range ? Math.max(this.xOf(range.since), 0) : 0;
+    const right = range ? Math.min(this.xOf(range.until), this.box.clientWidth) : -1;
+    this.marks[kind].hidden = right < left;
+    Object.assign(this.marks[kind].style, {left: left + "px", width: Math.max(right - left, 2) + "px"});
+  }
+
+  xOfEvent(event) {
+    return event.clientX - this.box.getBoundingClientRect().left;
+  }
+
+  press(event) {
+    if (event.button !== 0 || this.windows.length === 0) return;
+    this.box.setPointerCapture(event.pointerId);
+    this.start = this.xOfEvent(event);
+  }
+
+  move(event) {
+    if (this.windows.length === 0) return;
+    if (this.start !== undefined) return this.place(2, this.dragged(event));
+    const at = this.timeAt(this.xOfEvent(event));
+    const window = this.windows.find(({since, until}) => since <= at && at < until);
+    this.on.hover(window ? this.textOf(window) : "");
+  }
+
+  dragged(event) {
+    const [a, b] = [this.start, this.xOfEvent(event)].sort((one, other) => one - other);
+    return {since: this.timeAt(a), until: this.timeAt(b - a < LEAST_MOVE ? a + 1 : b)};
+  }
+
+  textOf(window) {
+    const top = window.top.map(([group, percent]) => this.groups[group].name + " " + percent.toFixed(1) + " %");
+    return rangeText(window) + ": " + window.cpu_percent.toFixed(1) + " % of one CPU: " + top.join(", ");
+  }
+
+  release(event) {
+    if (this.start === undefined) return;
+    const range = snapped(this.windows, this.dragged(event));
+    this.start = undefined;
+    this.place(2, null);
+    if (range) this.on[event.shiftKey ? "compare" : "choose"](range);
+  }
+
+  turn(event) {
+    event.preventDefault();
+    this.zoomBy(event.deltaY > 0 ? 1.5 : 0.67, this.timeAt(this.xOfEvent(event)));
+  }
+
+  zoomBy(factor, center = this.timeAt(this.box.clientWidth / 2)) {
+    const {since, until} = this.span;
+    const [first, last] = [this.windows[0].since, this.windows.at(-1).until];
+    const next = {since: Math.max(center - (center - since) * factor, first),
+                  until: Math.min(center + (until - center) * factor, last)};
+    if (next.until - next.since < LEAST_SPAN) return;
+    this.on.zoom(next.since === first && next.until === last ? null : next);
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || this.windows.length === 0) return;
+    const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+    const keys = {"+": () => this.zoomBy(0.5), "-": () => this.zoomBy(2), 0: () => this.on.zoom(null),
+                  End: () => this.on.choose(this.windows.at(-1))};
+    if (!step && !keys[event.key]) return;
+    const next = step && moved(this.windows, this.range ?? this.span, event.shiftKey ? 0 : step, step);
+    if (next) this.on.choose(next);
+    keys[event.key]?.();
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}

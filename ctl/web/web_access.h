@@ -1,0 +1,53 @@
+// Who may read what profctl serves: a browser that has the token, and no page of another site.
+//
+// Any page that a browser shows can send requests to 127.0.0.1. So a request needs a random token,
+// which is printed for the caller alone; a Host that is the address that was listened on, since
+// another name may be bound to it (DNS rebinding); and no sign that another site sent it. A link is
+// followed all the same: the site that has it cannot read what it leads to.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace profd {
+
+struct WebHead {
+  std::string_view method;
+  std::string_view host;
+  std::string_view origin;  // empty: there is none
+  // The Sec-Fetch headers; empty: the client is no browser.
+  std::string_view fetch_site;
+  std::string_view fetch_mode;
+  std::string_view fetch_dest;
+};
+
+struct WebRefusal {
+  unsigned status = 403;
+  std::string why;
+};
+
+class WebAccess {
+ public:
+  // `hosts`: "127.0.0.1:8300", as in Host.
+  WebAccess(std::string token, std::vector<std::string> hosts)
+      : token_(std::move(token)), hosts_(std::move(hosts)) {}
+
+  // 128 random bits in hexadecimal.
+  [[nodiscard]] static std::string make_token();
+
+  [[nodiscard]] const std::string& token() const { return token_; }
+
+  // Nothing: the request is answered.
+  [[nodiscard]] std::optional<WebRefusal> refuse(const WebHead& head) const;
+  // Takes the same time whatever `token` has in common with the right one.
+  [[nodiscard]] bool has_token(std::string_view token) const;
+
+ private:
+  std::string token_;
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace profd

@@ -1,0 +1,436 @@
+#!/usr/bin/python3
+"""profctl web in headless Chromium, on a real profd with known workloads: the burst of a few seconds ago is found by
+clicks and keys, and every number is that of 'profctl report' and 'diff'. As root.
+
+    web_test.py BUILD GO_PPROF OUTPUT
+
+Screenshots and the browser's own times stay in OUTPUT.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from browser import HANG_GUARD, HOVER, MEASURE, ZOOM, check_console, expect, make_stacks, open_browser
+
+BUILD, GO_PPROF, OUTPUT = (pathlib.Path(one).resolve() for one in sys.argv[1:4])
+WORKLOADS = BUILD / "tests" / "workloads"
+WINDOW = 2  # seconds
+BURST = 7
+# Names of their own, since other tests may run the same programs.
+BURSTS, QUIET = "web-bursts", "web-quiet"
+TARGET = f"{QUIET},{BURSTS}"
+
+
+def wait_until(condition, what: str, limit: float = HANG_GUARD):
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not come")
+
+
+class Host:
+    """A profd in continuous mode, and profctl on it."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.socket = folder / "profd.sock"
+        config = folder / "profd.toml"
+        config.write_text(f'[continuous]\nenabled = true\nwindow = "{WINDOW}s"\nfrequency = 499\n')
+        for name, program in ((BURSTS, "shares"), (QUIET, "reader")):
+            shutil.copy(WORKLOADS / program, folder / name)
+        self.folder = folder
+        self.log = open(OUTPUT / "profd.log", "w")
+        self.processes = [subprocess.Popen([BUILD / "profd", "--socket", self.socket, "--state-dir", folder / "state", "--config", config],
+                                           stdout=self.log, stderr=self.log)]
+        wait_until(lambda: self.run("status").returncode == 0, "profd")
+
+    def run(self, *arguments):
+        return subprocess.run([BUILD / "profctl", "--socket", self.socket, *arguments], capture_output=True, text=True,
+                              timeout=HANG_GUARD, check=False)
+
+    def json(self, *arguments):
+        done = self.run(*arguments, "--json")
+        expect((done.returncode, done.stderr), (0, ""), f"profctl {arguments}")
+        return json.loads(done.stdout)
+
+    def start(self, *command, **options) -> subprocess.Popen:
+        process = subprocess.Popen(command, **options)
+        self.processes.append(process)
+        return process
+
+    def serve(self, *arguments) -> tuple:
+        """The process, and the address that it has printed."""
+        process = self.start(BUILD / "profctl", "--socket", self.socket, "web", "--port", "0", *arguments,
+                             stdout=subprocess.PIPE, text=True)
+        address = process.stdout.readline().strip()
+        expect(address.startswith("http://127.0.0.1:") and "/?token=" in address, True, f"the first line, {address!r},")
+        return process, address
+
+    def close(self):
+        for process in reversed(self.processes):
+            process.terminate()
+            process.wait(timeout=HANG_GUARD)
+        self.log.close()
+
+
+class Page:
+    def __init__(self, browser, address: str):
+        self.browser = browser
+        browser.get("about:blank")
+        browser.get(address)
+        self.settle()
+
+    def settle(self) -> None:
+        """Nothing is asked for any more, and the table is drawn."""
+        wait_until(lambda: self.browser.execute_script(
+            "return document.querySelector('.picture') !== null && document.querySelector('h1').textContent !== '' "
+            "&& !document.body.classList.contains('busy')"), "the end of all requests")
+        time.sleep(0.2)
+        if self.browser.execute_script("return document.body.classList.contains('busy')"):
+            self.settle()
+
+    def find(self, selector: str):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        return self.find(selector).text
+
+    def texts(self, selector: str) -> list:
+        return [one.text for one in self.browser.find_elements(By.CSS_SELECTOR, selector) if one.is_displayed()]
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.browser).send_keys(*keys).perform()
+        self.settle()
+
+    def rows(self, selector: str = ".functions:not([hidden]) tbody tr") -> list:
+        return self.browser.execute_script(
+            "return [...document.querySelectorAll(arguments[0])].map((row) => [...row.children].map((cell) => cell.innerText.trim()))", selector)
+
+    def state(self) -> dict:
+        return urllib.parse.parse_qs(urllib.parse.urlsplit(self.browser.current_url).fragment)
+
+    def at(self, x: float):
+        """A place of the timeline, 0 to 1 from its left."""
+        timeline = self.find(".timeline")
+        width = timeline.size["width"]
+        return ActionChains(self.browser).move_to_element_with_offset(timeline, int(width * (x - 0.5)), 0)
+
+    def drag(self, start: float, end: float, *, is_base: bool = False) -> None:
+        width = self.find(".timeline").size["width"]
+        actions = self.at(start)
+        if is_base:
+            actions = actions.key_down(Keys.SHIFT)
+        actions = actions.click_and_hold().move_by_offset(int(width * (end - start)), 0).release()
+        if is_base:
+            actions = actions.key_up(Keys.SHIFT)
+        actions.perform()
+        self.settle()
+
+    def picture_of(self, name: str) -> None:
+        self.browser.save_screenshot(str(OUTPUT / f"web_{name}.png"))
+
+
+def use_over_time(page: Page) -> list:
+    """(place, percent of one CPU) along the timeline, as the pointer finds them."""
+    found = []
+    for i in range(1, 40):
+        page.at(i / 40).perform()
+        words = page.text(".times").split(" % of one CPU")[0].split(": ")
+        if len(words) == 2 and words[1].replace(".", "").isdigit():
+            found.append((i / 40, float(words[1])))
+    return found
+
+
+def share_text(percent: float) -> str:
+    return f"{percent:.1f} %"
+
+
+def seconds(ms: str) -> str:
+    return f"@{int(ms) / 1000:.3f}"
+
+
+def report_of(host: Host, page: Page, *more, of: str = "range") -> dict:
+    since, until = page.state()[of][0].split("-")
+    return host.json("report", "-n", TARGET, "--since", seconds(since), "--until", seconds(until), *more)
+
+
+def expect_rows(page: Page, report: dict) -> None:
+    rows = page.rows()
+    expect(len(rows) > 2, True, f"the number of rows, {len(rows)},")
+    for row, of_report in zip(rows, report["rows"]):
+        expect(row, [share_text(of_report["self_percent"]), share_text(of_report["total_percent"]),
+                     of_report["name"].replace("\u202e", "?")], "a row of the table")
+
+
+def check_burst(host: Host, browser, address: str) -> Page:
+    """Finds the burst, and reads its hottest function and share."""
+    page = Page(browser, address)
+    page.picture_of("first")
+    page.find(".past .tools button:nth-of-type(3)").click()
+    page.settle()
+    use = use_over_time(page)
+    most = max(percent for _, percent in use)
+    high = [place for place, percent in use if percent > 0.5 * most]
+    expect(most > 20 and 1 <= len(high) < len(use) / 2, True, f"a burst in {use}:")
+    page.drag(high[0], high[-1])
+    report = report_of(host, page)
+    expect(report["rows"][0]["name"], "hot_sixty", "the hottest function of the report")
+    expect(page.rows()[0][2], "hot_sixty", "the first row of the page")
+    expect_rows(page, report)
+    page.picture_of("burst")
+    # The same in the picture, by search.
+    page.press("/", "^hot_sixty$")
+    expect(page.text(".match").split(" in ")[0], share_text(report["rows"][0]["total_percent"]), "the share of the search")
+    page.press(Keys.ESCAPE, Keys.ESCAPE)
+    # The list has the process, and choosing it shows its samples alone.
+    process = [row for row in page.browser.find_elements(By.CSS_SELECTOR, ".row.process") if row.text.startswith(BURSTS)][0]
+    pid = process.text.split()[1]
+    process.click()
+    page.settle()
+    expect(page.state()["target"], [f"pid:{pid}"], "the chosen process")
+    since, until = page.state()["range"][0].split("-")
+    expect_rows(page, host.json("report", "-p", pid, "--since", seconds(since), "--until", seconds(until)))
+    page.press("f", BURSTS)
+    expect(all(BURSTS in text for text in page.texts(".row")), True, f"the filtered list {page.texts('.row')}")
+    page.find("aside input").clear()
+    page.press("x", Keys.BACKSPACE, Keys.ESCAPE)
+    page.find(".chips button").click()
+    page.settle()
+    return page
+
+
+def check_comparison(host: Host, page: Page) -> None:
+    """Of the burst with the time before it, by keys: what has the present range becomes the base, and back."""
+    burst = page.state()["range"][0]
+    page.press("h", Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    base = page.state()["range"][0]
+    expect(base != burst, True, "another range by keys")
+    page.press("b")
+    page.browser.get(page.browser.current_url.replace(f"range={base}", f"range={burst}"))
+    page.settle()
+    page.press("4")
+    expect((page.state()["base"][0], page.state()["view"]), (base, ["diff"]), "the state of the comparison")
+    since, until = base.split("-")
+    now_since, now_until = burst.split("-")
+    diff = host.json("diff", f"{seconds(since)}..{seconds(until)}", f"{seconds(now_since)}..{seconds(now_until)}", "-n", TARGET)
+    for row, of_diff in zip(page.rows(), diff["rows"]):
+        before = share_text(of_diff["base"]["self_percent"]) if "base" in of_diff else "new"
+        now = share_text(of_diff["new"]["self_percent"]) if "new" in of_diff else "gone"
+        expect(row[:2] + row[3:], [before, now, of_diff["name"]], "a row of the comparison")
+    expect("hot_sixty" in [row[3] for row in page.rows()[:3]], True, f"hot_sixty in {page.rows()[:3]}")
+    page.picture_of("compare")
+    # A base by the mouse, and none.
+    page.drag(0.02, 0.2, is_base=True)
+    expect(page.state()["base"][0] != base, True, "a base by the mouse")
+
+
+def check_views(host: Host, page: Page) -> None:
+    page.press("2")
+    expect_rows(page, report_of(host, page))
+    page.picture_of("table")
+    page.press("3")
+    page.browser.find_element(By.XPATH, "//*[contains(@class,'functions')]//td/button[.='work']").click()
+    page.settle()
+    expect((page.state()["view"], page.state()["fn"]), (["sandwich"], ["work"]), "the sandwich")
+    page.picture_of("sandwich")
+    callees = report_of(host, page, "--callees", "work")["callees"]["nodes"]
+    shown = {node["name"]: share_text(node["total_percent"]) for node in callees if node["depth"] < 2}
+    picture = page.browser.find_elements(By.CSS_SELECTOR, ".sandwich .picture")[1]
+    ActionChains(page.browser).move_to_element_with_offset(picture, -20, int(19 * 1.5 - picture.size["height"] / 2)).perform()
+    expect(page.text(".details").split(" (")[0], f"work {shown['work']}", "the callees' own function")
+    page.press("5")
+    lines = [row for row in page.rows(".lines tbody tr, .functions.wide:not([hidden]) tbody tr") if row[1] != ""]
+    expect(len(lines) > 0, True, "lines with samples")
+    page.picture_of("lines")
+    by_line = {row["name"].rsplit(":", 1)[1]: row for row in report_of(host, page, "--by", "line", "--focus", "^work$")["rows"]
+               if row["name"].startswith("work ") and ":" in row["name"]}
+    for _, total, line, _ in lines:
+        expect(total, share_text(by_line[line]["total_percent"]), f"the share of line {line}")
+    page.press("1")
+
+
+def check_link(page: Page, browser) -> None:
+    """A link leads to the same state, also after a zoom."""
+    picture = page.find(".picture")
+    ActionChains(browser).move_to_element_with_offset(picture, 0, int(picture.size["height"] / 2 - 28)).click().perform()
+    page.settle()
+    crumbs, rows, link = page.texts(".crumbs button"), page.rows(), browser.current_url
+    expect(len(crumbs), 2, f"the breadcrumb {crumbs}")
+    again = Page(browser, link)
+    expect((again.texts(".crumbs button"), again.rows(), again.text(".times")), (crumbs, rows, page.text(".times")), "the state of a link")
+    again.press(Keys.ESCAPE)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+    page = Page(browser, link)
+    page.picture_of("dark")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def sums_of_traces(file: pathlib.Path, *pprof) -> dict:
+    """Samples by innermost function, as a pprof prints them."""
+    done = subprocess.run([*pprof, file], capture_output=True, text=True, check=True, timeout=HANG_GUARD, cwd=file.parent)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return {row[-1]: int(row[0]) for row in rows if len(row) > 5 and row[0].isdigit() and row[0] != "0"}
+
+
+def check_exports(host: Host, page: Page, folder: pathlib.Path) -> None:
+    report = report_of(host, page, "--names", "full")
+    hot = next(row["self"]["samples"] for row in report["rows"] if row["name"] == "hot_sixty")
+    found = {}
+    for link in page.browser.find_elements(By.CSS_SELECTOR, ".exports a"):
+        with urllib.request.urlopen(link.get_attribute("href"), timeout=HANG_GUARD) as answer:
+            name = answer.headers["Content-Disposition"].split('"')[1]
+            found[link.text] = folder / name
+            found[link.text].write_bytes(answer.read())
+    expect(sorted(found), ["folded", "gperftools", "html", "pprof", "speedscope", "svg"], "the exports")
+    go = [GO_PPROF, "-top", "-nodecount=0", "-sample_index=samples"]
+    expect(sums_of_traces(found["pprof"], *go, "-symbolize=none").get("hot_sixty"), hot, "hot_sixty in Go's pprof")
+    folded = sum(int(line.rsplit(" ", 1)[1]) for line in found["folded"].read_text().splitlines() if line.rsplit(" ", 1)[0].endswith(";hot_sixty"))
+    expect(folded, hot, "hot_sixty in the folded stacks")
+    speedscope = json.loads(found["speedscope"].read_text())
+    expect("hot_sixty" in [frame["name"] for frame in speedscope["shared"]["frames"]], True, "hot_sixty in speedscope's file")
+    expect("hot_sixty" in found["svg"].read_text() and "hot_sixty" in found["html"].read_text(), True, "hot_sixty in the pictures")
+    with tarfile.open(found["gperftools"]) as tar:
+        tar.extractall(folder)
+    expect(sums_of_traces(folder / "profile.prof", *go).get("hot_sixty"), hot, "hot_sixty of .prof in Go's pprof")
+    perl = sums_of_traces(folder / "profile.prof", "google-pprof", "--text", folder / "profile.names.so")
+    expect(perl.get("hot_sixty"), hot, "hot_sixty in google-pprof")
+
+
+def check_pprof_over_http(host: Host, address: str, folder: pathlib.Path) -> None:
+    """go tool pprof takes a profile of a process from the address that Go's programs have."""
+    busy = host.start(host.folder / BURSTS, "30", stdout=subprocess.DEVNULL)
+    base, token = address.split("/?")
+    done = subprocess.run([GO_PPROF, "-top", "-symbolize=none", f"{base}/debug/pprof/profile?seconds=2&{token}&pid={busy.pid}"],
+                          capture_output=True, text=True, timeout=HANG_GUARD, check=False, env={**os.environ, "PPROF_TMPDIR": str(folder)})
+    expect(done.returncode == 0 and "hot_sixty" in done.stdout, True, done.stdout + done.stderr)
+
+
+def status_of(address: str, **headers) -> int:
+    request = urllib.request.Request(address, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    try:
+        with urllib.request.urlopen(request, timeout=HANG_GUARD) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def write_large(nodes: int) -> pathlib.Path:
+    file = OUTPUT / "web_large.folded"
+    stacks = make_stacks(nodes * 4 // 25, 60)
+    file.write_text("".join(f"{';'.join(stack)} {samples}\n" for stack, samples in stacks), encoding="utf-8")
+    return file
+
+
+def check_large_file(host: Host, browser) -> dict:
+    """A file with more nodes than the page gets at once: zoom shows more. Returns what the browser's clock says."""
+    file = write_large(100_000)
+    server, address = host.serve(file)
+    page = Page(browser, address)
+    expect("smaller nodes left out" in page.text("header p"), True, page.text("header p"))
+    expect_rows(page, host.json("report", file))
+    page.picture_of("large")
+    page.press("/", "b$")
+    expect([row[2] for row in page.rows()], ["a?b"], "a name with a mark from right to left")
+    page.press(Keys.ESCAPE, Keys.ESCAPE)
+    expect(browser.title.startswith("taken"), False, "a script of a name has run, which")
+    times = browser.execute_script("""
+        const of = (path) => performance.getEntriesByType("resource").find(({name}) => name.includes(path));
+        const [shown] = performance.getEntriesByName("profd-shown");
+        const flame = of("/api/flame");
+        return {answer_ms: flame.responseEnd - flame.startTime, shown_after_data_ms: shown.startTime - flame.responseEnd}""")
+    browser.set_script_timeout(HANG_GUARD)
+    times["hover_ms"] = browser.execute_async_script(MEASURE, HOVER, 40)
+    times["zoom_ms"] = browser.execute_async_script(MEASURE, ZOOM, 20)
+    page.settle()
+    # Zoomed, profctl sends what was left out before.
+    page.press(Keys.ESCAPE, Keys.HOME)
+    page.find(".picture").click()
+    page.press(Keys.HOME, Keys.ARROW_UP, Keys.ARROW_UP, Keys.ENTER)
+    expect(len(page.texts(".crumbs button")), 3, "the breadcrumb")
+    expect("zoom=" in browser.execute_script("return performance.getEntriesByType('resource').map(({name}) => name).filter((name) => name.includes('/api/flame')).at(-1)"),
+           True, "more of the part")
+    server.terminate()
+    expect(server.wait(timeout=HANG_GUARD), 128 + signal.SIGTERM, "the exit status after SIGTERM")
+    file.unlink()
+    return times
+
+
+def check_strangers(browser, address: str) -> None:
+    """A page of another site reads nothing: not by fetch, frame, script or form."""
+    base = address.split("/?")[0]
+    data = address.replace("/?", "/api/table?")
+    expect((status_of(data), status_of(data, Origin="http://evil.example"), status_of(data, Host="evil.example:80"),
+            status_of(base + "/api/table"), status_of(data, Sec_Fetch_Site="cross-site")), (200, 403, 403, 403, 403), "the answers")
+    browser.get("data:text/html,<title>stranger</title>")
+    read = browser.execute_async_script("""
+        const [url, done] = arguments;
+        fetch(url).then((answer) => answer.text(), (error) => "refused").then(done);""", data)
+    expect(read, "refused", "what a page of another site reads")
+    frame = browser.execute_async_script("""
+        const [url, done] = arguments;
+        const frame = document.createElement("iframe");
+        frame.onload = () => { try { done(frame.contentDocument.body.innerText); } catch { done("refused"); } };
+        frame.src = url;
+        document.body.append(frame);""", address)
+    expect(frame in ("refused", ""), True, f"a frame of it, {frame!r}:")
+    for log in ("browser", "performance"):
+        browser.get_log(log)
+
+
+def main() -> None:
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    # Chromium leaves directories in the one for temporary files.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+        os.environ["TMPDIR"] = temporary
+        host = Host(pathlib.Path(temporary))
+        try:
+            host.start("sh", "-c", f"while :; do {host.folder}/{QUIET} 0.1; sleep 0.9; done", stdout=subprocess.DEVNULL)
+            time.sleep(6 * WINDOW)
+            subprocess.run([host.folder / BURSTS, str(BURST)], check=True, timeout=HANG_GUARD, stdout=subprocess.DEVNULL)
+            end = time.time()
+            wait_until(lambda: host.json("status")["continuous"]["last_written"] > time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end + 2 * WINDOW)),
+                       "the window after the burst")
+            server, address = host.serve("-n", TARGET)
+            browser = open_browser()
+            try:
+                page = check_burst(host, browser, address)
+                check_exports(host, page, pathlib.Path(temporary))
+                check_comparison(host, page)
+                check_views(host, page)
+                check_link(page, browser)
+                times = check_large_file(host, browser)
+                check_console(browser, lambda url: url.scheme in ("about", "data") or url.hostname == "127.0.0.1")
+                check_strangers(browser, address)
+                check_pprof_over_http(host, address, pathlib.Path(temporary))
+            except Exception:
+                browser.save_screenshot(str(OUTPUT / "web_failed.png"))
+                print(*(entry["message"] for entry in browser.get_log("browser")), sep="\n", file=sys.stderr)
+                raise
+            finally:
+                browser.quit()
+            (OUTPUT / "web_times.json").write_text(json.dumps(times, indent=1) + "\n")
+            print(json.dumps(times))
+            server.send_signal(signal.SIGINT)
+            expect(server.wait(timeout=HANG_GUARD), 0, "the exit status after Ctrl-C")
+        finally:
+            host.close()
+
+
+main()

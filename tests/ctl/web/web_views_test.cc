@@ -1,0 +1,399 @@
+// The data of the page: the numbers are those of Go's pprof and of the subcommands, names are text.
+
+#include "ctl/web/web_views.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value_to.hpp>
+#include <gmock/gmock.h>
+
+#include "ctl/page/page_files.h"
+#include "formats/profile/pprof_reader.h"
+#include "formats/profile/pprof_writer.h"
+#include "tests/ctl/profctl_fixture.h"
+#include "tests/ctl/views/flame_file.h"
+#include "tests/ctl/views/pprof_traces.h"
+#include "tests/ctl/views/random_profile.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class WebViewsTest : public test::ProfctlTest {
+ protected:
+  WebViewsTest() { random_.add(400); }
+
+  std::string write_random(const std::string& name = "a.pb.gz") {
+    return scratch_.write(name, encode_pprof_gzip(random_.profile()));
+  }
+
+  // The page of a source.
+  WebViews& views(const std::string& source) {
+    if (!views_)
+      views_.emplace(client_, SourceRequest{.name = source, .range = {}, .target = {}}, "");
+    return *views_;
+  }
+  WebReply ask(const std::string& source, const std::string& target) {
+    return views(source).answer(WebRequest::parse(target).value());
+  }
+  json::value data(const std::string& source, const std::string& target) {
+    const WebReply reply = ask(source, target);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return json::parse(reply.body);
+  }
+  json::value profctl_json(std::vector<std::string> arguments) {
+    arguments.emplace_back("--json");
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return json::parse(ran.out.empty() ? "null" : ran.out);
+  }
+
+  Client client_{server_.socket().string()};
+  test::ScratchDirectory scratch_;
+  test::RandomProfile random_{11};
+  std::optional<WebViews> views_;
+};
+
+TEST_F(WebViewsTest, TheTableHasTheSumsOfAllTraces) {
+  const std::string file = write_random();
+  const json::value table = data(file, "/api/table?names=full");
+  EXPECT_EQ(test::row_sums(table.at("rows")), test::function_sums(test::traces_of(file)));
+  EXPECT_EQ(table, profctl_json({"report", file, "--names", "full"}));
+}
+
+TEST_F(WebViewsTest, TheTableOfATargetAndFilterIsThatOfReport) {
+  const std::string file = write_random();
+  EXPECT_EQ(data(file, "/api/table?unit=unit1"), profctl_json({"report", file, "-u", "unit1"}));
+  EXPECT_EQ(data(file, "/api/table?pid=102&pid=103&focus=work_3"),
+            profctl_json({"report", file, "-p", "102,103", "--focus", "work_3"}));
+  EXPECT_EQ(data(file, "/api/table?hide_name=ns::work_4&focus_name=ns::work_5"),
+            profctl_json({"report", file, "--hide", "^ns::work_4$", "--focus", "^ns::work_5$"}));
+}
+
+TEST_F(WebViewsTest, TheFlameGraphHasThePathsOfAllTraces) {
+  const std::string file = write_random();
+  EXPECT_EQ(test::paths_of_data(data(file, "/api/flame?names=full")),
+            test::paths_of(test::traces_of(file)));
+}
+
+TEST_F(WebViewsTest, CallersAndCalleesAreThoseOfReport) {
+  const std::string file = write_random();
+  const auto expected =
+      profctl_json({"report", file, "--callers", "ns::work_7", "--callees", "ns::work_7"});
+  for (const char* const direction : {"callers", "callees"}) {
+    const json::value tree =
+        data(file, std::string("/api/flame?around=ns::work_7&direction=") + direction);
+    const auto& nodes = expected.at(direction).at("nodes").as_array();
+    const auto depths = json::value_to<std::vector<std::int64_t>>(tree.at("nodes").at("depth"));
+    const auto paths = test::paths_of_data(tree);
+    ASSERT_EQ(depths.size(), nodes.size()) << direction;
+    EXPECT_EQ(paths.at("/ns::work_7"), nodes.at(0).at("total").at("samples").as_int64());
+  }
+}
+
+// The page gets 10,000 nodes; a part of the tree has more of them, and the same sums.
+TEST_F(WebViewsTest, AZoomShowsWhatWasLeftOut) {
+  random_.add(4'000);
+  const std::string file = write_random();
+  const json::value whole = data(file, "/api/flame?names=full");
+  EXPECT_EQ(whole.at("nodes").at("depth").as_array().size(), 10'000);
+  EXPECT_GT(whole.at("left_out").as_int64(), 0);
+  // FNV-1a of "ns::work_8" in base 36, as ctl/page/tree.js has it.
+  std::uint32_t hash = 0x811c9dc5;
+  for (const char c : std::string("ns::work_8")) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193;
+  }
+  std::array<char, 8> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 36).ptr;
+  const json::value part =
+      data(file, "/api/flame?names=full&zoom=" + std::string(digits.data(), end));
+  const auto expected = test::paths_of(test::traces_of(file));
+  for (const auto& [path, samples] : test::paths_of_data(part)) {
+    EXPECT_EQ(samples, expected.at(path)) << path;
+    EXPECT_TRUE(path.starts_with("/ns::work_8")) << path;
+  }
+  const auto below = [](const std::map<std::string, std::int64_t>& paths) {
+    return std::ranges::count_if(
+        paths, [](const auto& one) { return one.first.starts_with("/ns::work_8/"); });
+  };
+  EXPECT_GT(below(test::paths_of_data(part)), below(test::paths_of_data(whole)));
+  EXPECT_EQ(data(file, "/api/flame?names=full&zoom=gone"), whole);
+}
+
+TEST_F(WebViewsTest, TheListHasTheSumsOfUnitsAndProcesses) {
+  const std::string file = write_random();
+  const auto traces = test::traces_of(file);
+  std::map<std::string, std::int64_t> units;
+  std::map<std::string, std::int64_t> processes;
+  const json::value list = data(file, "/api/list");
+  for (const json::value& row : list.at("rows").as_array()) {
+    const std::int64_t samples = row.at("samples").as_int64();
+    if (row.at("kind").as_string() == "unit") {
+      const auto name = json::value_to<std::string>(row.at("text"));
+      units[name == "(no unit)" ? "-" : name] = samples;
+    } else {
+      processes[json::value_to<std::string>(row.at("target"))] += samples;
+    }
+  }
+  EXPECT_EQ(units, test::label_sums(traces, "unit"));
+  std::map<std::string, std::int64_t> expected;
+  for (const auto& [pid, samples] : test::label_sums(traces, "pid")) {
+    expected["pid:" + pid] = samples;
+  }
+  EXPECT_EQ(processes, expected);
+}
+
+TEST_F(WebViewsTest, LinesHaveTheSumsOfReport) {
+  const std::string source =
+      scratch_.write("code.cc", "// a\n\tint main() {\n  work();\n}\n// e\n// f\n// g\n");
+  PprofProfile profile(std::vector<PprofValueType>{{"samples", "count"}});
+  profile.default_sample_type = "samples";
+  profile.period_type = {"samples", "count"};
+  const auto name = profile.add_text("main");
+  const auto function =
+      profile.add_function({.name = name, .system_name = name, .file = profile.add_text(source)});
+  for (const std::int64_t line : {2, 3}) {
+    const std::vector<PprofLine> lines{{.function = function, .line = line}};
+    const std::vector<std::uint32_t> stack{profile.add_location({}, lines)};
+    profile.add_sample({.labels = profile.add_labels({}), .stack = profile.add_stack(stack)},
+                       std::vector<std::int64_t>{line * 10});
+  }
+  const std::string file = scratch_.write("a.pb.gz", encode_pprof_gzip(profile));
+  const json::value lines = data(file, "/api/lines?around=main");
+  std::map<std::int64_t, std::pair<std::int64_t, std::string>> found;
+  for (const json::value& row : lines.at("lines").as_array()) {
+    found[row.at("line").as_int64()] = {row.at("self").at("samples").as_int64(),
+                                        json::value_to<std::string>(row.at("text"))};
+  }
+  EXPECT_EQ(found, (std::map<std::int64_t, std::pair<std::int64_t, std::string>>{
+                       {1, {0, "// a"}},
+                       {2, {20, "    int main() {"}},
+                       {3, {30, "  work();"}},
+                       {4, {0, "}"}},
+                       {5, {0, "// e"}},
+                       {6, {0, "// f"}}}));
+  EXPECT_EQ(lines.at("shown").at("samples").as_int64(), 50);
+}
+
+TEST_F(WebViewsTest, TheWorthOfAFileSaysWhatIsKnown) {
+  const json::value worth = data(write_random(), "/api/worth");
+  const auto parts = json::value_to<std::vector<std::string>>(worth.at("parts"));
+  EXPECT_THAT(parts, testing::ElementsAre(HasSubstr(" samples of cpu"),
+                                          HasSubstr("innermost frame without a name 0.0 %")));
+}
+
+std::string a_profile_with(const std::vector<std::string>& names) {
+  PprofProfile profile(std::vector<PprofValueType>{{"samples", "count"}});
+  profile.default_sample_type = "samples";
+  profile.period_type = {"samples", "count"};
+  const auto labels = profile.add_labels({{.key = profile.add_text("pid"), .number = 7},
+                                          {.key = profile.add_text("comm"),
+                                           .text = profile.add_text("<b>\x1b\xe2\x80\xae"
+                                                                    "comm")}});
+  for (const std::string& one : names) {
+    const auto name = profile.add_text(one);
+    const std::vector<PprofLine> lines{
+        {.function = profile.add_function(
+             {.name = name, .system_name = name, .file = profile.add_text("/no/" + one)}),
+         .line = 3}};
+    const std::vector<std::uint32_t> stack{profile.add_location({}, lines)};
+    profile.add_sample({.labels = labels, .stack = profile.add_stack(stack)},
+                       std::vector<std::int64_t>{10});
+  }
+  return encode_pprof_gzip(profile);
+}
+
+// Each answer is JSON of printable text, whatever the names have.
+TEST_F(WebViewsTest, HostileNamesAreText) {
+  const std::vector<std::string> names = {"</script><script>alert(1)</script>",
+                                          "a\xe2\x80\xae"
+                                          "b",
+                                          "bad\xff\xfe", std::string(1 << 20, 'x'),
+                                          "line\nbreak\x07"};
+  const std::string file = scratch_.write("a.pb.gz", a_profile_with(names));
+  for (const char* const target :
+       {"/api/flame?names=full", "/api/table?names=full", "/api/list", "/api/worth",
+        "/api/lines?around=bad%EF%BF%BD%EF%BF%BD", "/api/diff?names=full", "/api/flame"}) {
+    const WebReply reply = ask(file, target);
+    ASSERT_EQ(reply.status, 200) << target << reply.body;
+    EXPECT_EQ(reply.type, "application/json");
+    EXPECT_LT(reply.body.size(), 100'000) << target;
+    EXPECT_THAT(reply.body, Not(HasSubstr("\xe2\x80\xae"))) << target;
+    EXPECT_THAT(reply.body, Not(HasSubstr("\\n"))) << target;
+    EXPECT_THAT(reply.body, Not(HasSubstr("\\u001b"))) << target;
+    (void)json::parse(reply.body);
+  }
+  // What is shown can be chosen, too.
+  const json::value focused = data(file, "/api/table?names=full&focus_name=line%3Fbreak%3F");
+  EXPECT_EQ(focused.at("rows").as_array().size(), 1U);
+  EXPECT_EQ(focused.at("shown").at("samples").as_int64(), 10);
+}
+
+TEST_F(WebViewsTest, ExportsHaveAllSamples) {
+  const std::string file = write_random();
+  const std::int64_t all = data(file, "/api/table").at("all").at("samples").as_int64();
+  const auto exported = [&](const std::string& form, const std::string& name) {
+    const WebReply reply = ask(file, "/api/export?form=" + form);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    EXPECT_FALSE(reply.file_name.empty());
+    return scratch_.write(name, reply.body);
+  };
+  const auto pprof = exported("pprof", "e.pb.gz");
+  EXPECT_EQ(test::function_sums(test::traces_of(pprof)),
+            test::function_sums(test::traces_of(file)));
+  for (const auto& [form, name] :
+       {std::pair("folded", "e.folded"), std::pair("pprof", "e.pb.gz")}) {
+    EXPECT_EQ(profctl_json({"report", exported(form, name)}).at("all").at("samples").as_int64(),
+              all);
+  }
+  const auto tar = exported("gperftools", "e.tar");
+  (void)test::output_of("cd " + scratch_.path().string() + " && tar xf " + tar.string());
+  // Both find the names in the second file, from the folder of the first.
+  const std::string there = "cd " + scratch_.path().string() + " && ";
+  const std::string sum = std::to_string(all);
+  EXPECT_THAT(test::output_of(there + "HOME=/nonexistent " + GO_PPROF_BINARY +
+                              " -sample_index=samples -top profile.prof 2>&1"),
+              testing::AllOf(HasSubstr(sum + " total"), HasSubstr("work_7")));
+  EXPECT_THAT(test::output_of(there + "google-pprof --text profile.names.so profile.prof 2>&1"),
+              testing::AllOf(HasSubstr(sum + " samples"), HasSubstr("work_7")));
+  EXPECT_THAT(ask(file, "/api/export?form=html").body, HasSubstr("<!DOCTYPE html>"));
+  EXPECT_THAT(ask(file, "/api/export?form=svg").body, HasSubstr("<svg"));
+  EXPECT_THAT(ask(file, "/api/export?form=speedscope").body, HasSubstr("speedscope"));
+  EXPECT_EQ(ask(file, "/api/export?form=exe").status, 400);
+}
+
+TEST_F(WebViewsTest, WhatMakesNoSenseIsRefused) {
+  const std::string file = write_random();
+  for (const char* const target :
+       {"/api/table?since=x", "/api/table?since=5&until=5", "/api/table?pid=x", "/api/table?pid=-1",
+        "/api/table?pid=", "/api/table?focus=(", "/api/table?by=color", "/api/diff?base_since=9e9",
+        "/debug/pprof/profile?seconds=99999", "/api/table?cgroup=a"}) {
+    EXPECT_EQ(ask(file, target).status, 400) << target;
+  }
+  for (const char* const target : {"/nothing", "/../web_views.cc", "/api", "/api/table/",
+                                   "/api/table?pid=999", "/api/flame?around=nosuch"}) {
+    EXPECT_EQ(ask(file, target).status, 404) << target;
+  }
+}
+
+TEST_F(WebViewsTest, ThePageHasNoScriptOrStyleOfItsOwn) {
+  const WebReply page = ask(write_random(), "/");
+  EXPECT_THAT(page.type, HasSubstr("text/html"));
+  EXPECT_THAT(page.body, HasSubstr("<script type=\"module\" src=\"web.js\"></script>"));
+  EXPECT_THAT(page.body, Not(HasSubstr("style=")));
+  EXPECT_THAT(page.body, Not(HasSubstr("<style")));
+  for (const PageFile& file : page_files()) {
+    EXPECT_EQ(ask("", "/" + std::string(file.name)).body, file.bytes) << file.name;
+  }
+}
+
+TEST_F(WebViewsTest, AFolderTakesThePlaceOfThePagesFiles) {
+  scratch_.write("web.js", "// changed");
+  WebViews changed(client_, {.name = write_random(), .range = {}, .target = {}}, scratch_.path());
+  EXPECT_EQ(changed.answer(WebRequest::parse("/web.js").value()).body, "// changed");
+  EXPECT_EQ(changed.answer(WebRequest::parse("/a.pb.gz").value()).status, 404);
+}
+
+WindowShares a_window(const std::string& name, const std::string& started, const std::string& ended,
+                      double percent) {
+  WindowShares window;
+  window.window = name;
+  window.started = started;
+  window.ended = ended;
+  window.seconds = 60;
+  window.cpu_percent = percent;
+  window.groups = {{percent / 2, "nginx.service", true, 1, 10}, {percent / 4, "cc1", false, 1, 5}};
+  return window;
+}
+
+TEST_F(WebViewsTest, TheTimelineHasAllWindows) {
+  service_.windows.windows = {a_window("a", "2026-01-02T03:00:00Z", "2026-01-02T03:01:00Z", 40),
+                              a_window("b", "2026-01-02T03:01:00Z", "2026-01-02T03:02:00Z", 80)};
+  const json::value timeline = data("", "/api/timeline?unit=nginx");
+  EXPECT_EQ(timeline.at("windows").as_array().size(), 2U);
+  const json::value& last = timeline.at("windows").as_array().at(1);
+  EXPECT_EQ(last.at("since").as_int64(), 1'767'322'860'000);
+  EXPECT_EQ(last.at("until").as_int64(), 1'767'322'920'000);
+  EXPECT_EQ(last.at("cpu_percent").to_number<double>(), 80);
+  EXPECT_EQ(last.at("top"), json::parse("[[0,40],[1,20]]"));
+  EXPECT_EQ(timeline.at("groups").as_array().at(0).at("name").as_string(), "nginx.service");
+  EXPECT_EQ(timeline.at("since").as_int64(), 1'767'322'800'000);
+  EXPECT_EQ(timeline.at("until").as_int64(), 1'767'322'920'000);
+  EXPECT_EQ(service_.asked.back().target.units, std::vector<std::string>{"nginx.service"});
+}
+
+// The daemon gives the same windows again and again: that ends.
+TEST_F(WebViewsTest, TheTimelineEndsWithTheHistory) {
+  service_.windows.windows = {a_window("a", "2026-01-02T03:00:00Z", "2026-01-02T03:01:00Z", 40)};
+  service_.windows.left_out = 5;
+  EXPECT_EQ(data("", "/api/timeline").at("windows").as_array().size(), 1U);
+}
+
+TEST_F(WebViewsTest, ARangeOfTheHistoryIsExportedOnceForAllViews) {
+  const std::string bytes = encode_pprof_gzip(random_.profile());
+  service_.files["profile.pb.gz"] = bytes;
+  service_.result.named_profile = ResultFile{.path = "profile.pb.gz", .bytes = bytes.size()};
+  const std::string range = "?since=1767322800000&until=1767322920000";
+  for (const char* const view : {"/api/table", "/api/flame", "/api/list", "/api/worth"}) {
+    (void)data("", view + range);
+  }
+  ASSERT_EQ(service_.exported.size(), 1U);
+  EXPECT_EQ(service_.exported[0].range, (TimeRange{1'767'322'800'000, 1'767'322'920'000}));
+  const json::value diff = data("", "/api/diff" + range + "&base_since=1&base_until=2");
+  EXPECT_EQ(service_.exported.size(), 2U);
+  EXPECT_EQ(diff.at("beyond").as_int64(), 0);
+  (void)data("", "/api/table" + range + "&unit=unit1");
+  EXPECT_EQ(service_.exported.size(), 3U);
+  EXPECT_EQ(service_.exported[2].target.units, std::vector<std::string>{"unit1.service"});
+  const auto parts =
+      json::value_to<std::vector<std::string>>(data("", "/api/worth" + range).at("parts"));
+  EXPECT_THAT(parts, testing::Contains("lost 0.2 %: 1 ring_full"));
+}
+
+TEST_F(WebViewsTest, AProfileForGosPprofIsASession) {
+  const std::string bytes = encode_pprof_gzip(random_.profile());
+  service_.files["profile.pb.gz"] = bytes;
+  service_.result.named_profile = ResultFile{.path = "profile.pb.gz", .bytes = bytes.size()};
+  const WebReply started = ask("", "/debug/pprof/profile?seconds=2&pid=1234");
+  ASSERT_TRUE(started.then);
+  EXPECT_EQ(started.wait, std::chrono::seconds(2));
+  ASSERT_EQ(service_.started.size(), 1U);
+  EXPECT_EQ(service_.started[0].target.pids, std::vector<std::uint32_t>{1234});
+  EXPECT_GT(service_.started[0].lease_ms, 2000U);
+  const WebReply ended = started.then();
+  EXPECT_EQ(ended.body, bytes);
+  EXPECT_THAT(service_.calls, testing::Contains("stop 5f2c01ab"));
+  EXPECT_THAT(service_.calls, testing::Contains("remove 5f2c01ab"));
+}
+
+TEST_F(WebViewsTest, WhatIsNoSourceIsAnErrorAtOnce) {
+  const Ran missing = run({"web", "--port", "0", scratch_.path() / "gone.pb.gz"});
+  EXPECT_EQ(missing.code, kExitNotFound);
+  const Ran empty = run({"view", "--port", "0", scratch_.write("empty.pb.gz", "")});
+  EXPECT_EQ(empty.code, kExitFailed);
+  EXPECT_THAT(empty.err, HasSubstr("hint: "));
+  EXPECT_EQ(run({"web", "--port", "70000"}).code, kExitUsage);
+  const Ran open = run({"web", "--listen", "0.0.0.0", "--port", "0"});
+  EXPECT_EQ(open.code, kExitUnsupported);
+  EXPECT_THAT(open.err, HasSubstr("ssh -L"));
+  const Ran absent = run_with_socket(scratch_.path() / "no-socket", {"web", "--port", "0"});
+  EXPECT_EQ(absent.code, kExitNoDaemon);
+}
+
+}  // namespace
+}  // namespace profd
