@@ -120,6 +120,7 @@ class TcpWebServer final : public WebServer {
         tls_(std::move(tls)),
         access_(WebAccess::make_token(), tls_ ? "https" : "http",
                 own_hosts(acceptor_.local_endpoint(), tls_)),
+        url_(make_url()),
         answer_(std::move(answer)),
         limits_(limits) {}
 
@@ -128,18 +129,7 @@ class TcpWebServer final : public WebServer {
     pool_.join();
   }
 
-  [[nodiscard]] std::string url() const override {
-    std::ostringstream text;
-    text << access_.scheme() << "://";
-    const std::string name = tls_ ? tls_->name() : "";
-    if (name.empty()) {
-      text << acceptor_.local_endpoint();
-    } else {
-      text << name << ":" << acceptor_.local_endpoint().port();
-    }
-    text << "/?token=" << access_.token();
-    return text.str();
-  }
+  [[nodiscard]] std::string url() const override { return url_; }
 
   void run(int stop_fd) override {
     asio::posix::stream_descriptor stop(io_, ::dup(stop_fd));
@@ -150,6 +140,20 @@ class TcpWebServer final : public WebServer {
   }
 
  private:
+  [[nodiscard]] std::string make_url() const {
+    const tcp::endpoint endpoint = acceptor_.local_endpoint();
+    std::ostringstream text;
+    text << access_.scheme() << "://";
+    const std::string name = tls_ ? tls_->name() : "";
+    if (name.empty()) {
+      text << endpoint;
+    } else {
+      text << name << ":" << endpoint.port();
+    }
+    text << "/?token=" << access_.token();
+    return text.str();
+  }
+
   asio::awaitable<void> accept_all() {
     while (true) {
       auto accepting = acceptor_.async_accept(kAsTuple);
@@ -290,6 +294,7 @@ class TcpWebServer final : public WebServer {
   tcp::acceptor acceptor_;
   std::shared_ptr<WebTls> tls_;  // null: HTTP without TLS
   WebAccess access_;
+  std::string url_;
   Answer answer_;
   WebLimits limits_;
   std::size_t connections_ = 0;
