@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "ctl/client/signal_watch.h"
 #include "ctl/commands/shown_source.h"
@@ -14,6 +15,7 @@
 #include "ctl/options/values.h"
 #include "ctl/web/browser.h"
 #include "ctl/web/web_server.h"
+#include "ctl/web/web_tls.h"
 #include "ctl/web/web_views.h"
 #include "formats/base/errors.h"
 
@@ -38,22 +40,37 @@ class ServeWeb final : public Subcommand {
     list.option("--port", "N", "Listen on this port, or on the next one that is free [8300]",
                 {port_, parse_port});
     list.flag("--open", "Open the page in a browser", opens_);
-    list.option("--listen", "ADDRESS",
-                "Listen on this address of the host itself; from another host: ssh -L "
-                "8300:127.0.0.1:8300 HOST [127.0.0.1]",
-                address_);
+    list.option(
+        "--listen", "ADDRESS",
+        "Listen on this address; others than the host's own need the next two, or forward the "
+        "port: ssh -L 8300:127.0.0.1:8300 HOST [127.0.0.1]",
+        address_);
+    list.option("--tls-cert", "FILE", "The certificate of the server, as PEM: the page is https",
+                Reader::path(certificate_));
+    list.option("--tls-key", "FILE", "The key of the certificate", Reader::path(key_));
+    list.rule([this]() -> Result<void> {
+      if (certificate_.empty() == key_.empty()) return {};
+      return invalid_argument("--tls-cert and --tls-key need each other", "give both");
+    });
     list.option("--web-root", "DIR", "Serve the files of the page from there, to work on them",
                 Reader::path(page_folder_));
   }
 
   Result<int> run(Client& client, const Console& console) override {
+    std::shared_ptr<WebTls> tls;
+    if (!certificate_.empty()) {
+      auto opened = WebTls::open(certificate_, key_);
+      if (!opened) return opened.error();
+      tls = std::make_shared<WebTls>(std::move(*opened));
+    }
     WebViews views(client, request_, page_folder_);
     if (auto checked = views.check(); !checked) return checked.error();
     // The threads of the server have these signals blocked, too.
     std::optional<SignalWatch> signals(std::in_place,
                                        std::initializer_list<int>{SIGINT, SIGTERM, SIGHUP});
     const auto server = WebServer::open(
-        address_, port_, [&views](const WebRequest& request) { return views.answer(request); });
+        address_, port_, [&views](const WebRequest& request) { return views.answer(request); },
+        tls);
     if (!server) return server.error();
     console.out << (*server)->url() << "\n" << std::flush;
     std::optional<BrowserLink> link;
@@ -87,6 +104,8 @@ class ServeWeb final : public Subcommand {
   SourceRequest request_;
   std::uint16_t port_ = kUsualPort;
   std::string address_ = "127.0.0.1";
+  std::string certificate_;
+  std::string key_;
   std::string page_folder_;
   bool opens_ = false;
 };

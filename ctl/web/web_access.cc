@@ -2,11 +2,8 @@
 
 #include <sys/random.h>
 
-#include <algorithm>
 #include <array>
 #include <stdexcept>
-
-#include <boost/beast/core/string.hpp>
 
 namespace profd {
 
@@ -29,16 +26,13 @@ std::optional<WebRefusal> WebAccess::refuse(const WebHead& head) const {
   if (head.method != "GET" && head.method != "HEAD") {
     return WebRefusal{.status = 405, .why = "only GET and HEAD are answered"};
   }
-  const bool is_own_host = std::ranges::any_of(hosts_, [&](const std::string& host) {
-    return boost::beast::iequals({host.data(), host.size()}, {head.host.data(), head.host.size()});
-  });
-  if (!is_own_host) return WebRefusal{.why = "the request is for another host"};
+  if (!is_own_host_(head.host)) return WebRefusal{.why = "the request is for another host"};
   const bool is_own_site =
       head.fetch_site.empty() || head.fetch_site == "same-origin" || head.fetch_site == "none";
   const bool is_link = head.fetch_mode == "navigate" && head.fetch_dest == "document";
   // Chromium sends one with the page's own modules, too.
   const bool is_own_origin =
-      head.origin.empty() || head.origin == "http://" + std::string(head.host);
+      head.origin.empty() || head.origin == scheme_ + "://" + std::string(head.host);
   if (!is_own_origin || !(is_own_site || is_link)) {
     return WebRefusal{.why = "the request comes from the page of another site"};
   }

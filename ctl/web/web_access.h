@@ -7,10 +7,10 @@
 
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace profd {
 
@@ -31,14 +31,18 @@ struct WebRefusal {
 
 class WebAccess {
  public:
-  // `hosts`: "127.0.0.1:8300", as in Host.
-  WebAccess(std::string token, std::vector<std::string> hosts)
-      : token_(std::move(token)), hosts_(std::move(hosts)) {}
+  // `is_own_host`: of the text of Host, "127.0.0.1:8300". `scheme`: "http" or "https".
+  using IsOwnHost = std::function<bool(std::string_view host)>;
+  WebAccess(std::string token, std::string scheme, IsOwnHost is_own_host)
+      : token_(std::move(token)),
+        scheme_(std::move(scheme)),
+        is_own_host_(std::move(is_own_host)) {}
 
   // 128 random bits in hexadecimal.
   [[nodiscard]] static std::string make_token();
 
   [[nodiscard]] const std::string& token() const { return token_; }
+  [[nodiscard]] const std::string& scheme() const { return scheme_; }
 
   // Nothing: the request is answered.
   [[nodiscard]] std::optional<WebRefusal> refuse(const WebHead& head) const;
@@ -47,7 +51,8 @@ class WebAccess {
 
  private:
   std::string token_;
-  std::vector<std::string> hosts_;
+  std::string scheme_;
+  IsOwnHost is_own_host_;
 };
 
 }  // namespace profd

@@ -19,11 +19,14 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/stream_traits.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/error.hpp>
@@ -32,6 +35,7 @@
 #include <boost/beast/http/write.hpp>
 
 #include "ctl/web/web_access.h"
+#include "ctl/web/web_tls.h"
 #include "formats/base/errors.h"
 
 namespace profd {
@@ -40,6 +44,7 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
+namespace ssl = boost::asio::ssl;
 using asio::ip::tcp;
 using boost::system::error_code;
 
@@ -89,11 +94,33 @@ asio::awaitable<WebReply> work_on(std::function<WebReply()> job) {
   }
 }
 
+// The hosts of requests for a server that listens there: as clients write its address, and what its
+// certificate is for.
+WebAccess::IsOwnHost own_hosts(const tcp::endpoint& endpoint, std::shared_ptr<WebTls> tls) {
+  std::ostringstream own;
+  own << endpoint;
+  const std::string port = ":" + std::to_string(endpoint.port());
+  return [tls = std::move(tls), address = own.str(), port](std::string_view host) {
+    if (beast::iequals(beast_view(host), beast_view(address)) ||
+        beast::iequals(beast_view(host), beast_view("localhost" + port))) {
+      return true;
+    }
+    // A browser leaves out the usual port.
+    const bool has_port = host.ends_with(port);
+    if (has_port) host.remove_suffix(port.size());
+    return tls != nullptr && (has_port || port == ":443") && tls->is_for(host);
+  };
+}
+
 class TcpWebServer final : public WebServer {
  public:
-  TcpWebServer(const tcp::endpoint& address, Answer answer, const WebLimits& limits)
+  TcpWebServer(const tcp::endpoint& address, Answer answer, std::shared_ptr<WebTls> tls,
+               const WebLimits& limits)
       : acceptor_(io_, address),
-        access_(WebAccess::make_token(), hosts_of(acceptor_.local_endpoint())),
+        tls_(std::move(tls)),
+        access_(WebAccess::make_token(), tls_ ? "https" : "http",
+                own_hosts(acceptor_.local_endpoint(), tls_)),
+        url_(make_url()),
         answer_(std::move(answer)),
         limits_(limits) {}
 
@@ -102,11 +129,7 @@ class TcpWebServer final : public WebServer {
     pool_.join();
   }
 
-  [[nodiscard]] std::string url() const override {
-    std::ostringstream text;
-    text << "http://" << acceptor_.local_endpoint() << "/?token=" << access_.token();
-    return text.str();
-  }
+  [[nodiscard]] std::string url() const override { return url_; }
 
   void run(int stop_fd) override {
     asio::posix::stream_descriptor stop(io_, ::dup(stop_fd));
@@ -117,11 +140,18 @@ class TcpWebServer final : public WebServer {
   }
 
  private:
-  // As clients write the address that was listened on.
-  static std::vector<std::string> hosts_of(const tcp::endpoint& endpoint) {
-    std::ostringstream own;
-    own << endpoint;
-    return {own.str(), "localhost:" + std::to_string(endpoint.port())};
+  [[nodiscard]] std::string make_url() const {
+    const tcp::endpoint endpoint = acceptor_.local_endpoint();
+    std::ostringstream text;
+    text << access_.scheme() << "://";
+    const std::string name = tls_ ? tls_->name() : "";
+    if (name.empty()) {
+      text << endpoint;
+    } else {
+      text << name << ":" << endpoint.port();
+    }
+    text << "/?token=" << access_.token();
+    return text.str();
   }
 
   asio::awaitable<void> accept_all() {
@@ -144,21 +174,38 @@ class TcpWebServer final : public WebServer {
   }
 
   asio::awaitable<void> serve(tcp::socket socket) {
-    beast::tcp_stream stream(std::move(socket));
+    if (!tls_) {
+      beast::tcp_stream stream(std::move(socket));
+      auto talking = talk(stream);
+      co_await std::move(talking);
+      co_return;
+    }
+    ssl::stream<beast::tcp_stream> stream(beast::tcp_stream(std::move(socket)), tls_->context());
+    stream.next_layer().expires_after(limits_.request);
+    auto handshaking = stream.async_handshake(ssl::stream_base::server, kAsTuple);
+    const auto [error] = co_await std::move(handshaking);
+    if (error) co_return;
+    auto talking = talk(stream);
+    co_await std::move(talking);
+  }
+
+  template <class Stream>
+  asio::awaitable<void> talk(Stream& stream) {
     beast::flat_buffer buffer(limits_.header_bytes);
     for (bool is_open = true; is_open;) {
       auto exchanging = exchange(stream, buffer);
       is_open = co_await std::move(exchanging);
     }
     error_code ignored;
-    stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    beast::get_lowest_layer(stream).socket().shutdown(tcp::socket::shutdown_both, ignored);
   }
 
   // False: the connection ends.
-  asio::awaitable<bool> exchange(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
+  template <class Stream>
+  asio::awaitable<bool> exchange(Stream& stream, beast::flat_buffer& buffer) {
     http::request_parser<http::empty_body> parser;
     parser.header_limit(static_cast<std::uint32_t>(limits_.header_bytes));
-    stream.expires_after(limits_.request);
+    beast::get_lowest_layer(stream).expires_after(limits_.request);
     auto reading = http::async_read_header(stream, buffer, parser, kAsTuple);
     const auto [error, bytes] = co_await std::move(reading);
     if (error) {
@@ -225,15 +272,15 @@ class TcpWebServer final : public WebServer {
     co_return co_await std::move(spawned);
   }
 
-  asio::awaitable<bool> send(beast::tcp_stream& stream, WebReply reply, bool keep_alive,
-                             bool is_head) {
+  template <class Stream>
+  asio::awaitable<bool> send(Stream& stream, WebReply reply, bool keep_alive, bool is_head) {
     std::string header = text_of_header(reply, keep_alive);
     std::string_view head = header;
     std::string_view body = is_head ? std::string_view() : std::string_view(reply.body);
     while (!head.empty() || !body.empty()) {
       const std::string_view part = body.substr(0, kSentAtOnce);
       const std::array<asio::const_buffer, 2> chunk = {asio::buffer(head), asio::buffer(part)};
-      stream.expires_after(limits_.stall);
+      beast::get_lowest_layer(stream).expires_after(limits_.stall);
       auto writing = asio::async_write(stream, chunk, kAsTuple);
       const auto [error, bytes] = co_await std::move(writing);
       if (error) co_return false;
@@ -245,7 +292,9 @@ class TcpWebServer final : public WebServer {
 
   asio::io_context io_;
   tcp::acceptor acceptor_;
+  std::shared_ptr<WebTls> tls_;  // null: HTTP without TLS
   WebAccess access_;
+  std::string url_;
   Answer answer_;
   WebLimits limits_;
   std::size_t connections_ = 0;
@@ -255,22 +304,27 @@ class TcpWebServer final : public WebServer {
 }  // namespace
 
 Result<std::unique_ptr<WebServer>> WebServer::open(const std::string& address, std::uint16_t port,
-                                                   const Answer& answer, const WebLimits& limits) {
+                                                   const Answer& answer,
+                                                   const std::shared_ptr<WebTls>& tls,
+                                                   const WebLimits& limits) {
   error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) {
     return invalid_argument("'" + address.substr(0, 64) + "' is no IP address",
                             "give one of this host: --listen 127.0.0.1");
   }
-  if (!ip.is_loopback()) {
-    return fail(ErrorCode::kUnsupported, address + " can be reached by other hosts",
-                "listen on 127.0.0.1, and forward the port: ssh -L PORT:127.0.0.1:PORT HOST");
+  if (!ip.is_loopback() && tls == nullptr) {
+    return fail(
+        ErrorCode::kUnsupported, "other hosts can reach " + address,
+        "give --tls-cert and --tls-key; or listen on 127.0.0.1, and forward the port: ssh -L "
+        "PORT:127.0.0.1:PORT HOST");
   }
   const unsigned tries = port == 0 ? 1 : std::min(kPortsTried, 65536U - port);
   for (unsigned i = 0; i < tries; ++i) {
     try {
       const tcp::endpoint endpoint(ip, static_cast<std::uint16_t>(port + i));
-      return std::unique_ptr<WebServer>(std::make_unique<TcpWebServer>(endpoint, answer, limits));
+      return std::unique_ptr<WebServer>(
+          std::make_unique<TcpWebServer>(endpoint, answer, tls, limits));
     } catch (const boost::system::system_error& failure) {
       error = failure.code();
       if (error != asio::error::address_in_use) break;

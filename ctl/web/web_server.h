@@ -20,6 +20,8 @@
 
 namespace profd {
 
+class WebTls;
+
 struct WebLimits {
   std::size_t connections = 64;
   std::size_t header_bytes = std::size_t{16} << 10;
@@ -31,17 +33,17 @@ class WebServer {
  public:
   using Answer = std::function<WebReply(const WebRequest& request)>;
 
-  // Listens on a loopback address. Where `port` is taken, one of the next hundred; 0 is any. Paths
-  // that end in .js or .css need no token, since what is there is no secret.
-  [[nodiscard]] static Result<std::unique_ptr<WebServer>> open(const std::string& address,
-                                                               std::uint16_t port,
-                                                               const Answer& answer,
-                                                               const WebLimits& limits = {});
+  // Where `port` is taken, one of the next hundred; 0 is any. Without `tls`, only addresses of this
+  // host itself: kUnsupported. Paths that end in .js or .css need no token, since what is there is
+  // no secret.
+  [[nodiscard]] static Result<std::unique_ptr<WebServer>> open(
+      const std::string& address, std::uint16_t port, const Answer& answer,
+      const std::shared_ptr<WebTls>& tls = nullptr, const WebLimits& limits = {});
   WebServer(const WebServer&) = delete;
   WebServer& operator=(const WebServer&) = delete;
   virtual ~WebServer() = default;
 
-  // "http://127.0.0.1:8300/?token=..."
+  // "http://127.0.0.1:8300/?token=...", with TLS the name of the certificate
   [[nodiscard]] virtual std::string url() const = 0;
 
   // Returns when `stop_fd` can be read. Answers that were not sent then are lost.

@@ -66,8 +66,10 @@ inline WebAnswer parse_answer(const std::string& text) {
 
 class RunningWeb {
  public:
-  explicit RunningWeb(const WebServer::Answer& answer, const WebLimits& limits = {})
-      : server_(WebServer::open("127.0.0.1", 0, answer, limits).value()),
+  explicit RunningWeb(const WebServer::Answer& answer, const WebLimits& limits = {},
+                      std::shared_ptr<WebTls> tls = nullptr,
+                      const std::string& address = "127.0.0.1")
+      : server_(WebServer::open(address, 0, answer, std::move(tls), limits).value()),
         stop_(::eventfd(0, EFD_CLOEXEC)),
         thread_([this] { server_->run(stop_.get()); }) {}
   RunningWeb(const RunningWeb&) = delete;
@@ -78,7 +80,10 @@ class RunningWeb {
   }
 
   [[nodiscard]] std::string url() const { return server_->url(); }
-  [[nodiscard]] std::string host() const { return url().substr(7, url().find("/?") - 7); }
+  [[nodiscard]] std::string host() const {
+    const std::size_t start = url().find("://") + 3;
+    return url().substr(start, url().find("/?") - start);
+  }
   [[nodiscard]] std::string token() const { return url().substr(url().find('=') + 1); }
   [[nodiscard]] std::uint16_t port() const {
     return static_cast<std::uint16_t>(std::stoi(host().substr(host().find(':') + 1)));

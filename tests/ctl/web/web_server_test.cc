@@ -4,13 +4,17 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include "ctl/web/web_tls.h"
 #include "tests/ctl/web/web_client.h"
+#include "tests/formats/readers.h"
 
 namespace profd {
 namespace {
@@ -18,6 +22,7 @@ namespace {
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
+using testing::StartsWith;
 using std::chrono_literals::operator""ms;
 
 WebReply echo(const WebRequest& request) {
@@ -212,9 +217,74 @@ TEST(WebServerLimitsTest, OtherHostsCantReachIt) {
     const auto refused = WebServer::open(address, 0, echo);
     ASSERT_FALSE(refused) << address;
     EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported) << address;
+    EXPECT_THAT(refused.error().hint, HasSubstr("--tls-cert and --tls-key"));
     EXPECT_THAT(refused.error().hint, HasSubstr("ssh -L"));
   }
   EXPECT_EQ(WebServer::open("localhost", 0, echo).error().code, ErrorCode::kInvalidArgument);
+}
+
+// A certificate for "profd.example" and ::1, and a client that knows it: openssl's own.
+class WebTlsTest : public testing::Test {
+ protected:
+  WebTlsTest() {
+    (void)test::output_of(
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=x "
+        "-addext subjectAltName=DNS:profd.example,DNS:*.w.example,IP:::1 -keyout " +
+        key_.string() + " -out " + certificate_.string() + " 2>&1");
+  }
+
+  // What the server answers to a request with this Host. `options`: of s_client.
+  [[nodiscard]] std::string ask(const test::RunningWeb& web, const std::string& host,
+                                const std::string& options = "") const {
+    return test::output_of("printf 'GET /x?token=" + web.token() + " HTTP/1.1\r\nHost: " + host +
+                           "\r\nConnection: close\r\n\r\n' | timeout 20 openssl s_client -quiet "
+                           "-ign_eof -verify_return_error -verify_hostname profd.example -CAfile " +
+                           certificate_.string() + " " + options +
+                           " -connect 127.0.0.1:" + std::to_string(web.port()) + " 2>&1; true");
+  }
+  [[nodiscard]] std::shared_ptr<WebTls> open() const {
+    return std::make_shared<WebTls>(WebTls::open(certificate_, key_).value());
+  }
+
+  test::ScratchDirectory scratch_;
+  std::filesystem::path certificate_ = scratch_.path() / "cert.pem";
+  std::filesystem::path key_ = scratch_.path() / "key.pem";
+};
+
+TEST_F(WebTlsTest, AServerForOtherHostsHasTheNamesOfItsCertificate) {
+  const test::RunningWeb web(echo, {}, open(), "0.0.0.0");
+  EXPECT_THAT(web.url(), StartsWith("https://profd.example:"));
+  const std::string port = ":" + std::to_string(web.port());
+  for (const char* const host :
+       {"profd.example", "PROFD.example", "a.w.example", "[::1]", "localhost"}) {
+    EXPECT_THAT(ask(web, host + port), HasSubstr("HTTP/1.1 200")) << host;
+  }
+  for (const char* const host : {"evil.example", "x.profd.example", "192.0.2.1"}) {
+    EXPECT_THAT(ask(web, host + port), HasSubstr("HTTP/1.1 403")) << host;
+  }
+  EXPECT_THAT(ask(web, "profd.example:1"), HasSubstr("HTTP/1.1 403"));
+  EXPECT_THAT(ask(web, "profd.example"), HasSubstr("HTTP/1.1 403"));
+}
+
+TEST_F(WebTlsTest, OldProtocolsAndPlainRequestsGetNothing) {
+  const test::RunningWeb web(echo, {.request = 500ms}, open(), "127.0.0.1");
+  const std::string host = "profd.example:" + std::to_string(web.port());
+  EXPECT_THAT(ask(web, host, "-tls1_2"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(ask(web, host, "-tls1_1 -cipher DEFAULT@SECLEVEL=0"), Not(HasSubstr("HTTP/1.1")));
+  EXPECT_EQ(web.get("/").status, 0);
+}
+
+TEST_F(WebTlsTest, WhatIsNoCertificateOrKeyIsRefused) {
+  EXPECT_EQ(WebTls::open(scratch_.path() / "no", key_).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(WebTls::open(key_, key_).error().code, ErrorCode::kMalformed);
+  EXPECT_EQ(WebTls::open(certificate_, certificate_).error().code, ErrorCode::kMalformed);
+  const auto locked = scratch_.path() / "locked.pem";
+  (void)test::output_of("openssl ec -aes128 -passout pass:abcd -in " + key_.string() + " -out " +
+                        locked.string() + " 2>&1");
+  EXPECT_EQ(WebTls::open(certificate_, locked).error().code, ErrorCode::kMalformed);
+  const auto other = scratch_.path() / "other.pem";
+  (void)test::output_of("openssl genpkey -algorithm ed25519 -out " + other.string());
+  EXPECT_EQ(WebTls::open(certificate_, other).error().code, ErrorCode::kMalformed);
 }
 
 }  // namespace

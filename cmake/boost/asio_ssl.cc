@@ -1,0 +1,3 @@
+// Asio's definitions for TLS, which profctl alone has.
+
+#include <boost/asio/ssl/impl/src.hpp>
