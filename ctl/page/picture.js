@@ -46,7 +46,7 @@ export class FlamePicture {
   resize() {
     const {clientWidth, clientHeight} = this.box;
     if (!this.tree || (clientWidth === this.drawn?.width && clientHeight === this.drawn?.height)) return;
-    this.layOut(false);
+    this.layOut(!this.drawn?.height);  // it was hidden
   }
 
   draw() {

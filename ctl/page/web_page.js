@@ -15,7 +15,7 @@ import {fragmentOf, stateOf} from "./state.js";
 import {searchFunctions} from "./search.js";
 import {sortRows} from "./table.js";
 
-const NO_VALUE = {samples: 0, cpu_ns: 0};
+const NO_VALUE = {samples: 0};
 const NO_DATA = {title: "", event: "cpu", all: NO_VALUE, shown: NO_VALUE, objects: [],
                  functions: {name: [], object: [], kind: []}, nodes: {depth: [], fn: [], self: [], rest: []}};
 const NO_TIMELINE = {groups: [], windows: []};

@@ -372,6 +372,26 @@ def check_large_file(host: Host, browser) -> dict:
     return times
 
 
+def check_orders(host: Host, browser) -> None:
+    """Whichever answer comes last, of a file without CPU time and of the history."""
+    file = write_large(1_000)
+    for arguments in ([file], ["-n", TARGET]):
+        server, address = host.serve(*arguments)
+        for slow in ("/api/flame", "/api/table", "/api/list", "/api/worth"):
+            delay = f"""const real = window.fetch;
+                window.fetch = async (url) => {{
+                  if (url.startsWith("{slow}")) await new Promise((done) => setTimeout(done, 300));
+                  return real(url);
+                }};"""
+            script = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": delay})
+            page = Page(browser, address)
+            expect(len(page.rows()) > 2 and len(page.texts(".row")) > 1, True, f"the page where {slow} is the last answer")
+            browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script["identifier"]})
+        server.terminate()
+        server.wait(timeout=HANG_GUARD)
+    file.unlink()
+
+
 def check_strangers(browser, address: str) -> None:
     """A page of another site reads nothing: not by fetch, frame, script or form."""
     base = address.split("/?")[0]
@@ -416,6 +436,7 @@ def main() -> None:
                 check_views(host, page)
                 check_link(page, browser)
                 times = check_large_file(host, browser)
+                check_orders(host, browser)
                 check_console(browser, lambda url: url.scheme in ("about", "data") or url.hostname == "127.0.0.1")
                 check_strangers(browser, address)
                 check_pprof_over_http(host, address, pathlib.Path(temporary))
