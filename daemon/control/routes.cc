@@ -262,25 +262,6 @@ bool matches(std::string_view pattern, std::string_view target, Exchange& exchan
   return ends_alike && target.empty();
 }
 
-struct CodeStatus {
-  ErrorCode code;
-  http::status status;
-};
-constexpr auto kStatusOfCode = std::to_array<CodeStatus>({
-    {ErrorCode::kInvalidArgument, http::status::bad_request},
-    {ErrorCode::kMalformed, http::status::bad_request},
-    {ErrorCode::kPermissionDenied, http::status::forbidden},
-    {ErrorCode::kNotFound, http::status::not_found},
-    {ErrorCode::kTimeout, http::status::request_timeout},
-    {ErrorCode::kBusy, http::status::conflict},
-    {ErrorCode::kTooLarge, http::status::payload_too_large},
-    {ErrorCode::kUnsupported, http::status::not_implemented},
-    {ErrorCode::kUnavailable, http::status::service_unavailable},
-    {ErrorCode::kIo, http::status::internal_server_error},
-    {ErrorCode::kInternal, http::status::internal_server_error},
-});
-static_assert(kStatusOfCode.size() == static_cast<std::size_t>(ErrorCode::kInternal) + 1);
-
 // What is not there, and what the host or profd can't do, is not refused.
 bool is_refusal(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kMalformed ||
@@ -295,8 +276,7 @@ std::string name_of(const Route& route) {
 }  // namespace
 
 Reply reply_error(const Error& error) {
-  const auto* const known = std::ranges::find(kStatusOfCode, error.code, &CodeStatus::code);
-  Reply reply = reply_json(to_json(error), known->status);
+  Reply reply = reply_json(to_json(error), http::status{http_status_of(error.code)});
   reply.error = error.code;
   return reply;
 }

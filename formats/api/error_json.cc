@@ -10,12 +10,23 @@ namespace {
 
 constexpr std::size_t kMaxQuotedBytes = 200;
 
+struct CodeOfApi {
+  std::string_view name;
+  unsigned http_status;
+};
 // In the order of ErrorCode.
-constexpr std::array<std::string_view, 11> kNames = {
-    "invalid_argument", "not_found", "permission_denied", "unsupported", "unavailable",
-    "malformed",        "too_large", "timeout",           "busy",        "io",
-    "internal"};
-static_assert(kNames.size() == static_cast<std::size_t>(ErrorCode::kInternal) + 1);
+constexpr auto kCodes = std::to_array<CodeOfApi>({{"invalid_argument", 400},
+                                                  {"not_found", 404},
+                                                  {"permission_denied", 403},
+                                                  {"unsupported", 501},
+                                                  {"unavailable", 503},
+                                                  {"malformed", 400},
+                                                  {"too_large", 413},
+                                                  {"timeout", 408},
+                                                  {"busy", 409},
+                                                  {"io", 500},
+                                                  {"internal", 500}});
+static_assert(kCodes.size() == static_cast<std::size_t>(ErrorCode::kInternal) + 1);
 
 }  // namespace
 
@@ -27,9 +38,9 @@ boost::json::value json_of(ErrorCode code) { return boost::json::value(error_cod
 Result<void> read_json(const boost::json::value& value, ErrorCode& out) {
   std::string name;
   if (auto read = read_json(value, name); !read) return read;
-  const auto* const known = std::ranges::find(kNames, name);
+  const auto* const known = std::ranges::find(kCodes, name, &CodeOfApi::name);
   out =
-      known == kNames.end() ? ErrorCode::kInternal : static_cast<ErrorCode>(known - kNames.begin());
+      known == kCodes.end() ? ErrorCode::kInternal : static_cast<ErrorCode>(known - kCodes.begin());
   return {};
 }
 
@@ -54,7 +65,11 @@ Error parse_error(std::string_view text) {
 }
 
 std::string_view error_code_name(ErrorCode code) {
-  return kNames.at(static_cast<std::size_t>(code));
+  return kCodes.at(static_cast<std::size_t>(code)).name;
+}
+
+unsigned http_status_of(ErrorCode code) {
+  return kCodes.at(static_cast<std::size_t>(code)).http_status;
 }
 
 }  // namespace profd

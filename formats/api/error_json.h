@@ -17,5 +17,6 @@ namespace profd {
 [[nodiscard]] Error parse_error(std::string_view json);
 
 [[nodiscard]] std::string_view error_code_name(ErrorCode code);  // "not_found"
+[[nodiscard]] unsigned http_status_of(ErrorCode code);           // of an answer: 404
 
 }  // namespace profd
