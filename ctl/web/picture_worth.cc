@@ -1,8 +1,6 @@
 #include "ctl/web/picture_worth.h"
 
 #include <cstdint>
-#include <iomanip>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +9,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "ctl/output/text.h"
 #include "formats/base/json_text.h"
 #include "formats/base/utf8_text.h"
 
@@ -35,17 +34,15 @@ SampleValue unnamed_leaves(const Samples& samples) {
   return unnamed;
 }
 
-std::string percent_text(double part, double whole) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << (whole > 0 ? 100 * part / whole : 0) << " %";
-  return text.str();
+std::string share_text(double part, double whole) {
+  return percent_text(whole > 0 ? 100 * part / whole : 0);
 }
 
 // "lost 0.1 %: 6 ring_full"
 std::string share_by_reason(const std::string& what, const CountsByReason& counts, double whole) {
   const std::uint64_t sum = sum_of(counts);
-  const std::string text = what + " " + percent_text(static_cast<double>(sum), whole);
-  return sum == 0 ? text : text + ": " + text_of(counts);
+  const std::string text = what + " " + share_text(static_cast<double>(sum), whole);
+  return sum == 0 ? text : text + ": " + counts_text(counts);
 }
 
 void add_summary(const SessionSummary& summary, array& parts) {
@@ -71,11 +68,11 @@ std::string picture_worth_json(const Source& source, const std::optional<StatusI
   if (source.summary) add_summary(*source.summary, parts);
   parts.emplace_back(
       "innermost frame without a name " +
-      percent_text(static_cast<double>(unnamed_leaves(samples).samples), static_cast<double>(all)));
+      share_text(static_cast<double>(unnamed_leaves(samples).samples), static_cast<double>(all)));
   if (status) {
     parts.emplace_back(
         "profd itself " +
-        percent_text(status->cpu_seconds + status->parsers.cpu_seconds, status->uptime_seconds) +
+        share_text(status->cpu_seconds + status->parsers.cpu_seconds, status->uptime_seconds) +
         " of one CPU");
   }
   for (const std::string& note : source.notes) {
