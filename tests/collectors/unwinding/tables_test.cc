@@ -2,6 +2,7 @@
 
 #include "collectors/unwinding/tables.h"
 
+#include <memory_resource>
 #include <set>
 #include <string>
 #include <vector>
@@ -458,22 +459,60 @@ TEST_F(UnwindTablesTest, TheMemoryOfEmptyArenasIsGivenBack) {
   EXPECT_EQ(look_up(state_, *entry(file(5), 0), 4).cfa_offset, 16);
 }
 
+// Counts what pools take while it is the default memory.
+class CountedMemory final : public std::pmr::memory_resource {
+ public:
+  CountedMemory() : former_(std::pmr::set_default_resource(this)) {}
+  CountedMemory(const CountedMemory&) = delete;
+  CountedMemory& operator=(const CountedMemory&) = delete;
+  ~CountedMemory() override { std::pmr::set_default_resource(former_); }
+
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    bytes_ += bytes;
+    return former_->allocate(bytes, alignment);
+  }
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    bytes_ -= bytes;
+    former_->deallocate(memory, bytes, alignment);
+  }
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
+  std::pmr::memory_resource* former_;
+  std::size_t bytes_ = 0;
+};
+
 TEST_F(UnwindTablesTest, WhatIsLeftAfterAFloodOfFilesIsFoundInItsNewMemory) {
-  const std::string table = table_of(10);
-  ASSERT_FALSE(install(file(1), "root's", table));
-  ASSERT_FALSE(install(file(2), "root's", table));  // shares it
+  const CountedMemory memory;
+  UnwindTables tables(std::make_unique<FakeTableMaps>(state_), kLimits);
+  const auto pass_second = [&] { tables.tick(now_ns_ += kSecond); };
+  pass_second();
+  const std::string encoded = table_of(10);
+  const auto view = read_unwind_table(encoded);
+  ASSERT_TRUE(view);
+  ASSERT_FALSE(tables.install(file(1), "root's", *view));
+  ASSERT_FALSE(tables.install(file(2), "root's", *view));  // shares it
   for (std::uint64_t i = 0; i < 2000; ++i) {
     MappedCode none = file(100 + i, kUser);
     none.regions.reset();
-    tables_.refuse(none, TableRefusal::kVanished);
+    tables.refuse(none, TableRefusal::kVanished);
   }
-  for (int i = 0; i < 200; ++i) pass(1);
-  ASSERT_EQ(tables_.state(file(100).key), UnwindTables::State::kUnknown);
+  pass_second();
+  const std::size_t most = memory.bytes();
+  for (int i = 0; i < 200; ++i) pass_second();
+  ASSERT_EQ(tables.state(file(100).key), UnwindTables::State::kUnknown);
+  EXPECT_LT(memory.bytes(), most / 10);
   for (std::uint64_t inode = 1; inode <= 2; ++inode) {
-    EXPECT_EQ(tables_.find_rule(file(inode).key, 4).cfa_offset, 16);
+    EXPECT_EQ(tables.find_rule(file(inode).key, 4).cfa_offset, 16);
   }
-  EXPECT_TRUE(tables_.share(file(3), "root's"));
-  EXPECT_EQ(stats().files, 3U);
+  EXPECT_TRUE(tables.share(file(3), "root's"));
+  UnwindStats stats;
+  tables.add_to(stats);
+  EXPECT_EQ(stats.files, 3U);
 }
 
 // The io thread has other things to do.
