@@ -1,9 +1,10 @@
-# Two measures that make the compile short; profd_short_compile(TARGET SET) applies both. A source includes what it uses
+# Measures that make the compile short; profd_short_compile(TARGET SET) applies all. A source includes what it uses
 # all the same, and compiles alone.
 #   - A set of precompiled headers: those of the standard library and of Boost that many sources include.
 #   - The sources of a folder are compiled together, eight at a time: what a folder shares, above all the templates of
 #     Asio and gmock, is then compiled once for eight sources. Names of a folder's unnamed namespaces are therefore unique.
 #     -DCMAKE_UNITY_BUILD_BATCH_SIZE=N compiles N together: clang-tidy reads whole folders.
+#   - Tests, whose set has gmock, are compiled without optimization: it takes as long as all else. What they test has it.
 # -DCMAKE_UNITY_BUILD=OFF, or ccache, compiles each source alone: for who edits one and waits for it.
 
 if(NOT DEFINED CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
@@ -31,11 +32,18 @@ function(profd_compile_folders_together target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
+function(profd_optimize_no_tests target set)
+  if(set MATCHES gmock)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
 # ccache misses for each source when a precompiled header was compiled anew, and seldom where it was not. g++ 12 takes
 # members with an initializer for uninitialized where an aggregate leaves them out.
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
   function(profd_short_compile target set)
     profd_compile_folders_together(${target})
+    profd_optimize_no_tests(${target} ${set})
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   endfunction()
   return()
@@ -46,6 +54,7 @@ function(profd_add_precompiled_headers set)
   add_library(profd_headers_${set} OBJECT ${PROJECT_SOURCE_DIR}/cmake/headers.cc)
   target_link_libraries(profd_headers_${set} PRIVATE profd_options ${arg_LINK})
   target_compile_options(profd_headers_${set} PRIVATE -pthread)
+  profd_optimize_no_tests(profd_headers_${set} ${set})
   target_precompile_headers(profd_headers_${set} PRIVATE ${arg_HEADERS})
 endfunction()
 
@@ -54,6 +63,7 @@ endfunction()
 # of these warnings.
 function(profd_short_compile target set)
   profd_compile_folders_together(${target})
+  profd_optimize_no_tests(${target} ${set})
   target_precompile_headers(${target} REUSE_FROM profd_headers_${set})
   target_compile_options(${target} PRIVATE -pthread $<$<CXX_COMPILER_ID:GNU>:-Wno-unknown-warning-option
                          -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow
