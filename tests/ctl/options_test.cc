@@ -318,6 +318,12 @@ TEST_F(OptionsTest, AnEmptyArgumentHasTheNameOfItsOption) {
   }
 }
 
+TEST_F(OptionsTest, ANameAsLimitOfPsHasTheOptionForNames) {
+  const Error error = refused({"ps", "-n", "nginx"});
+  EXPECT_THAT(error.message, HasSubstr("--limit 'nginx'"));
+  EXPECT_THAT(error.hint, HasSubstr("to match by name use --comm"));
+}
+
 TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
   const std::pair<Arguments, const char*> table[] = {
       {{}, "subcommand"},
