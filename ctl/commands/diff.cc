@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "ctl/commands/history_answers.h"
+#include "ctl/commands/shown_source.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/commands/view_options.h"
 #include "ctl/output/text.h"
@@ -84,7 +86,7 @@ class ShowDiff final : public Subcommand {
  private:
   Result<Report> make_side(Client& client, const SourceRequest& request, const Console& console) {
     const auto source = open_source(client, request);
-    if (!source) return source.error();
+    if (!source) return explained_absence(source.error(), range_of_source(request), client);
     for (const std::string& note : source->notes) {
       console.err << "profctl: " << printable(source->title + ": " + note) << "\n";
     }

@@ -309,6 +309,22 @@ TEST_F(SourceTest, TheHistoryTakesRangesAndTargets) {
   EXPECT_EQ(run({"report", "tea..coffee"}).code, kExitUsage);
 }
 
+TEST_F(SourceTest, ATimeThatHasNotComeIsCalledThat) {
+  service_.error = fail(ErrorCode::kNotFound, "no window of continuous mode is in this range");
+  const std::vector<Arguments> table = {{"report", "--since", "2200-01-01 00:00"},
+                                        {"report", "2200-01-01 00:00.."},
+                                        {"flame", "2200-01-01 00:00..", "-o", "x.svg"},
+                                        {"diff", "2200-01-01 00:00..", "1h ago.."},
+                                        {"export", "--since", "2200-01-01 00:00"}};
+  for (const Arguments& arguments : table) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound);
+    EXPECT_THAT(ran.err, HasSubstr("no windows since 2200-01-01 00:00:00 (that is in the future)"))
+        << arguments[0];
+  }
+  EXPECT_THAT(run({"report"}).err, HasSubstr("no window of continuous mode is in this range"));
+}
+
 TEST_F(SourceTest, TheNoteOfAnExportIsPrinted) {
   give_named_profile(a_named_profile());
   service_.result.note = "whole hours\x1b[31m";
