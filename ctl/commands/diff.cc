@@ -2,11 +2,16 @@
 
 #include "ctl/views/diff.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
 
+#include "ctl/commands/history_answers.h"
+#include "ctl/commands/shown_source.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/commands/view_options.h"
 #include "ctl/output/text.h"
@@ -66,30 +71,55 @@ class ShowDiff final : public Subcommand {
     if (!base) return base.error();
     const auto now = make_side(client, new_, console);
     if (!now) return now.error();
-    if (base->scope.event != now->scope.event) {
+    const ViewScope& base_scope = base->report.scope;
+    const ViewScope& new_scope = now->report.scope;
+    if (base_scope.event != new_scope.event) {
       return invalid_argument(
-          "the sources count different events: " + base->scope.event + " and " + now->scope.event,
+          "the sources count different events: " + base_scope.event + " and " + new_scope.event,
           "compare sources of the same event");
     }
-    const auto diff = make_diff(*base, *now, measure_);
+    const auto diff = make_diff(base->report, now->report, measure_);
     if (!diff) return diff.error();
+    warn_of_common_windows(*base, *now, console);
     if (console.json) {
       console.out << to_json(*diff, view_.json_rows(), threshold_) << "\n";
     } else {
-      print_view(diff_text(*diff, view_.limits(), console.screen), view_, console);
+      const DiffTitles titles{.base = base->title, .now = now->title};
+      print_view(diff_text(*diff, titles, view_.limits(), console.screen), view_, console);
     }
     return verdict(*diff, console);
   }
 
  private:
-  Result<Report> make_side(Client& client, const SourceRequest& request, const Console& console) {
+  struct Side {
+    Report report;
+    std::string title;  // printable
+    std::optional<TimeRange> windows{};
+  };
+
+  Result<Side> make_side(Client& client, const SourceRequest& request, const Console& console) {
     const auto source = open_source(client, request);
-    if (!source) return source.error();
+    if (!source) return explained_absence(source.error(), range_of_source(request), client);
     for (const std::string& note : source->notes) {
       console.err << "profctl: " << printable(source->title + ": " + note) << "\n";
     }
     const Selection selection(source->samples, view_.patterns);
-    return make_report(selection, view_.by, view_.names);
+    return Side{.report = make_report(selection, view_.by, view_.names),
+                .title = printable(source->title),
+                .windows = source->windows};
+  }
+
+  // A window is not divided, so that of the time at which two ranges meet can be in both.
+  static void warn_of_common_windows(const Side& base, const Side& now, const Console& console) {
+    if (!base.windows || !now.windows) return;
+    const TimeRange common{.since_ms = std::max(base.windows->since_ms, now.windows->since_ms),
+                           .until_ms = std::min(base.windows->until_ms, now.windows->until_ms)};
+    constexpr std::uint64_t kRoundingMs = 1000;  // their start and length are in whole seconds
+    if (common.since_ms + kRoundingMs >= common.until_ms) return;
+    console.err << "profctl: both sides have the samples from " << text_of_ms(common.since_ms)
+                << " to " << text_of_ms(common.until_ms)
+                << ": windows of the history are not divided\n"
+                << "hint: 'profctl history' shows where they begin and end\n";
   }
 
   int verdict(const Diff& diff, const Console& console) const {

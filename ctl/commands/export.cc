@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ctl/commands/fetch_result.h"
+#include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/text.h"
 #include "formats/base/errors.h"
@@ -40,7 +41,7 @@ class Export final : public Subcommand {
     if (auto checked = check_output(output_); !checked) return checked.error();
     request_.profile_only = output_.form != ResultForm::kDirectory;
     const auto result = client.export_windows(request_);
-    if (!result) return result.error();
+    if (!result) return explained_absence(result.error(), request_.range, client);
     if (result->note) console.err << "profctl: " << printable(*result->note) << "\n";
     return fetch_result(client, *result, output_, console);
   }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "ctl/client/client.h"
@@ -19,6 +21,13 @@ inline constexpr std::size_t kShownRows = 20;
 
 // kNotFound, with the range that the history has: there is no window in the one that was asked for.
 [[nodiscard]] Error no_windows_in(const TimeRange& range, Client& client);
+
+// The error, or no_windows_in() where it says that nothing was found in a time that has not come.
+[[nodiscard]] Error explained_absence(const Error& error, const std::optional<TimeRange>& range,
+                                      Client& client);
+
+// Local time.
+[[nodiscard]] std::string text_of_ms(std::uint64_t ms);
 
 // kNotFound: nothing that matched ran.
 [[nodiscard]] Error nothing_matched(const std::string& hint);

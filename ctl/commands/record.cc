@@ -5,11 +5,14 @@
 
 #include "ctl/client/signal_watch.h"
 #include "ctl/commands/fetch_result.h"
+#include "ctl/commands/hidden_processes.h"
+#include "ctl/commands/history_answers.h"
 #include "ctl/commands/sampling_cost.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/text.h"
 #include "ctl/process/ask_runtime.h"
 #include "ctl/process/held_command.h"
+#include "ctl/process/named_processes.h"
 #include "formats/base/errors.h"
 
 namespace profd {
@@ -121,6 +124,7 @@ class Recording {
     if (!session) return session.error();
     session_ = *session;
     started_ = asked_ = Clock::now();
+    find_targets_by_name();
     return {};
   }
 
@@ -170,6 +174,7 @@ class Recording {
         return {};
       }
       if (command_has_ended()) return {};
+      find_targets_by_name();
       const auto session = client_.session(session_);
       if (!session) return session.error();
       if (session->state != "running" || !session->targets_alive) return {};
@@ -220,9 +225,35 @@ class Recording {
     Destination output = options_.output;
     if (output.path.empty()) output.path = "profd-" + session_;
     if (auto checked = check_output(output); !checked) return checked.error();
+    find_targets_by_name();
     const auto result = client_.stop(session_);
     if (!result) return result.error();
-    return fetch_result(client_, *result, output, console);
+    const bool is_empty = result->summary.ledger.taken == 0;
+    if (is_empty && is_by_name_alone() && !found_.are_there) {
+      (void)client_.remove(result->result);
+      return nothing_matched("'profctl ps' shows the names of those that used the CPU");
+    }
+    auto fetched = fetch_result(client_, *result, output, console);
+    if (is_empty && found_.are_there && !found_.are_of_caller && sees_own_processes_alone()) {
+      console.err << "profctl: the processes of that name belong to other users\n"
+                     "hint: root and the group profd may sample them\n";
+    }
+    return fetched;
+  }
+
+  // Whether nothing but command names says what is recorded.
+  [[nodiscard]] bool is_by_name_alone() const {
+    TargetRequest others = options_.request.target;
+    others.comms.clear();
+    return !command_ && !options_.request.target.comms.empty() && others.empty();
+  }
+
+  // Until one of the caller's is found. One that lives shorter than a tick is found by its samples.
+  void find_targets_by_name() {
+    if (!is_by_name_alone() || found_.are_of_caller) return;
+    const NamedProcesses now = find_named_processes(options_.request.target.comms);
+    found_.are_there = found_.are_there || now.are_there;
+    found_.are_of_caller = now.are_of_caller;
   }
 
   // The samples are still in the daemon: `stop` can write them, a second `record` can't.
@@ -242,6 +273,7 @@ class Recording {
   SignalWatch signals_{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
   std::optional<HeldCommand> command_;
   std::string session_;
+  NamedProcesses found_;        // in the whole time, of a target by name
   bool was_signalled_ = false;  // a signal ended the recording
   Clock::time_point started_;
   Clock::time_point asked_;  // when runtimes were last asked

@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 
+#include "ctl/commands/history_answers.h"
 #include "ctl/options/shared_options.h"
 #include "formats/base/errors.h"
 
@@ -39,10 +41,17 @@ void add_shown_source(OptionList& list, SourceRequest& request) {
   });
 }
 
+std::optional<TimeRange> range_of_source(const SourceRequest& request) {
+  if (request.name.empty()) return request.range;
+  if (!is_range_name(request.name)) return std::nullopt;
+  const auto range = parse_range_name(request.name);
+  return range ? std::optional(*range) : std::nullopt;
+}
+
 Result<Source> open_shown_source(Client& client, const SourceRequest& request,
                                  const Console& console) {
   auto source = open_source(client, request);
-  if (!source) return source;
+  if (!source) return explained_absence(source.error(), range_of_source(request), client);
   for (const std::string& note : source->notes) {
     console.err << "profctl: " << printable(note) << "\n";
   }

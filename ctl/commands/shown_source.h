@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <optional>
+
 #include "ctl/client/client.h"
 #include "ctl/options/command_line.h"
 #include "ctl/output/console.h"
@@ -13,6 +15,9 @@ namespace profd {
 // SOURCE, the targets, --since, --until, --last. Without any of source and time it is the last 10
 // minutes of the history.
 void add_shown_source(OptionList& list, SourceRequest& request);
+
+// The time of the history that the request is about. None: it is about something else.
+[[nodiscard]] std::optional<TimeRange> range_of_source(const SourceRequest& request);
 
 // Prints the notes of the source. kNotFound: it has no samples.
 [[nodiscard]] Result<Source> open_shown_source(Client& client, const SourceRequest& request,

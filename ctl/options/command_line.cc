@@ -72,10 +72,14 @@ void suggest_nearest(const std::string& name, const std::vector<std::string>& kn
   if (!nearest.empty()) error.hint = nearest;
 }
 
+constexpr const char* kEmptyHint = "is a variable of the shell not set?";
+
+Error empty_argument(const std::string& option) {
+  return invalid_argument("the argument of " + option + " is empty", kEmptyHint);
+}
+
 Result<void> check(const std::string& argument, bool is_path) {
-  if (is_path && argument.empty()) {
-    return invalid_argument("a path is empty", "is a variable of the shell not set?");
-  }
+  if (is_path && argument.empty()) return invalid_argument("a path is empty", kEmptyHint);
   if (is_path || is_valid_utf8(argument)) return {};
   return invalid_argument("argument is not valid UTF-8: " + shown_argument(argument));
 }
@@ -91,7 +95,8 @@ void OptionList::flag(const std::string& names, const std::string& help, bool& o
 void OptionList::option(const std::string& names, const std::string& argument,
                         const std::string& help, Reader reader) {
   const bool is_repeatable = reader.is_repeatable_;
-  CLI::Option* const added = app_.add_option(names, callback(std::move(reader)), help);
+  const std::string long_name = names.substr(names.find("--"));
+  CLI::Option* const added = app_.add_option(names, callback(std::move(reader), long_name), help);
   added->type_name(argument)->group(heading_);
   // Each time with one argument, so that an operand may follow.
   if (is_repeatable) added->expected(1, -1)->allow_extra_args(false);
@@ -110,12 +115,14 @@ void OptionList::optional_operand(const std::string& name, const std::string& he
 
 // CLI11 calls this before it has found every error of its own, and before --help counts. So an
 // error of a reader is kept until CLI11 is done.
-std::function<bool(const CLI::results_t&)> OptionList::callback(Reader reader) {
-  return [this, reader = std::move(reader)](const CLI::results_t& arguments) {
+std::function<bool(const CLI::results_t&)> OptionList::callback(Reader reader,
+                                                                const std::string& option) {
+  return [this, reader = std::move(reader), option](const CLI::results_t& arguments) {
     for (const std::string& argument : arguments) {
       const Result<void> valid = check(argument, reader.is_path_);
       const Result<void> done = valid ? reader.read_(argument) : valid;
-      if (!done && !invalid_) invalid_ = done.error();
+      if (done || invalid_) continue;
+      invalid_ = argument.empty() && !option.empty() ? empty_argument(option) : done.error();
     }
     return true;
   };

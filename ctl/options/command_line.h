@@ -109,8 +109,9 @@ class OptionList {
  private:
   friend class CommandLine;
 
-  // What CLI11 calls with the arguments of an option.
-  std::function<bool(const std::vector<std::string>&)> callback(Reader reader);
+  // What CLI11 calls with the arguments of an option. `option`: "--pid"; empty: of an operand.
+  std::function<bool(const std::vector<std::string>&)> callback(Reader reader,
+                                                                const std::string& option = {});
 
   CLI::App& app_;
   std::string heading_ = "Options";

@@ -12,9 +12,15 @@
 namespace profd {
 namespace {
 
-Result<std::string> parse_unit(const std::string& name) { return full_unit_name(name); }
+Result<std::string> as_name(const std::string& name) {
+  if (name.empty()) return invalid_argument("a name is empty");
+  return name;
+}
 
-Result<std::string> as_name(const std::string& name) { return name; }
+Result<std::string> parse_unit(const std::string& name) {
+  if (name.empty()) return as_name(name);
+  return full_unit_name(name);
+}
 
 // An option whose argument is a list: each part of it becomes a value.
 template <class T>

@@ -121,6 +121,7 @@ Result<std::uint64_t> parse_duration_ms(const std::string& text) {
 }
 
 Result<std::string> parse_cgroup(const std::string& text) {
+  if (text.empty()) return invalid_argument("a cgroup path is empty");
   for (const std::string_view mount : kCgroupMounts) {
     if (!text.starts_with(mount)) continue;
     std::string below = text.substr(mount.size());

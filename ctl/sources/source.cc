@@ -25,7 +25,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kBuildDirectory = "$build/";
+constexpr double kMsPerSecond = 1000;
+constexpr double kMaxSeconds = 1e9;
 constexpr const char* kSummaryFile = "session.json";
+
+std::string local_text_of_ms(std::uint64_t ms) {
+  return local_time_text(WallTime(std::chrono::milliseconds(ms)));
+}
+
+// From the start of the first window to the end of the last one. None: the times are malformed.
+std::optional<TimeRange> range_of(const SessionSummary& summary) {
+  const auto started = parse_time_text(summary.started, WallTime{});
+  const auto start = started ? started->time_since_epoch().count() : 0;
+  if (start <= 0 || !(summary.seconds > 0) || !(summary.seconds < kMaxSeconds)) return std::nullopt;
+  const auto since_ms = static_cast<std::uint64_t>(start);
+  return TimeRange{
+      .since_ms = since_ms,
+      .until_ms = since_ms + static_cast<std::uint64_t>(summary.seconds * kMsPerSecond)};
+}
 
 class SourceOpener {
  public:
@@ -69,7 +86,11 @@ class SourceOpener {
     const ExportRequest wanted{.range = range, .target = request_.target, .profile_only = true};
     const auto result = client_.export_windows(wanted);
     if (!result) return result.error();
-    return fetch(*result, "the history");
+    auto source = fetch(*result, "the history");
+    if (!source || (source->windows = range_of(result->summary)) == std::nullopt) return source;
+    source->title = "the history from " + local_text_of_ms(source->windows->since_ms) + " to " +
+                    local_text_of_ms(source->windows->until_ms);
+    return source;
   }
 
   Result<Source> open_session() {

@@ -34,10 +34,12 @@ struct SourceRequest {
 
 struct Source {
   Samples samples;
-  std::string title;                 // "nginx.pb.gz", "session 4f0c2a19", "the history"
+  std::string title;  // "nginx.pb.gz", "session 4f0c2a19", "the history from ... to ..."
   std::vector<std::string> notes{};  // what else is to be said: on standard error
   // Of the history and of a session: its ledger, and how the stacks of its processes ended.
   std::optional<SessionSummary> summary{};
+  // Of the history: the windows that the samples are of, as a whole. It has parts of none.
+  std::optional<TimeRange> windows{};
 };
 
 // Whether the name has the form of a time of the history, and no file has it.

@@ -8,6 +8,8 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "ctl/views/selected_stacks.h"
+
 namespace profd {
 namespace {
 
@@ -27,6 +29,7 @@ class TreeGrower {
  public:
   TreeGrower(const Selection& selection, const TreeOptions& options)
       : selection_(selection),
+        stacks_(selection),
         options_(options),
         frames_(group_frames(selection.samples(), {GroupKey::kFunction}, options.names)) {
     for (std::size_t keys = 1; keys <= options.by.size(); ++keys) {
@@ -39,11 +42,11 @@ class TreeGrower {
     const Samples& samples = selection_.samples();
     CallTree tree{.scope = scope_of(samples), .nodes = {}};
     for (const Samples::Row& row : samples.rows()) {
-      if (!selection_.read(row, stack_)) continue;
+      if (!stacks_.read(row)) continue;
       tree.scope.shown.add(row.value);
-      if (!choose_steps()) continue;
-      add(row);
+      if (choose_steps()) add(row);
     }
+    add_totals();
     sort_into(tree);
     return tree;
   }
@@ -51,19 +54,20 @@ class TreeGrower {
  private:
   // The steps from the root on. False: the function is not in the stack.
   bool choose_steps() {
+    const auto stack = stacks_.frames();
     if (options_.direction == TreeDirection::kFromOutermost) {
-      steps_.assign(stack_.rbegin(), stack_.rend());
+      steps_.assign(stack.begin(), stack.end());
       return true;
     }
-    const auto functions = selection_.samples().frames();
-    const auto outermost = std::find_if(stack_.rbegin(), stack_.rend(), [&](std::uint32_t frame) {
-      return options_.functions[functions[frame].function];
-    });
-    if (outermost == stack_.rend()) return false;
+    const auto frames = selection_.samples().frames();
+    const auto outermost = std::ranges::find_if(
+        stack, [&](std::uint32_t frame) { return options_.functions[frames[frame].function]; });
+    if (outermost == stack.end()) return false;
     if (options_.direction == TreeDirection::kCallees) {
-      steps_.assign(outermost, stack_.rend());
+      steps_.assign(outermost, stack.end());
     } else {
-      steps_.assign(outermost.base() - 1, stack_.end());
+      steps_.assign(stack.begin(), outermost + 1);
+      std::ranges::reverse(steps_);
     }
     return true;
   }
@@ -74,13 +78,27 @@ class TreeGrower {
       enter(depth, level.of[row.labels], depth + 1);
       ++depth;
     }
-    for (const std::uint32_t frame : steps_) {
+    const std::size_t kept = std::min(path_.size() - depth, shared_steps());
+    depth += kept;
+    for (const std::uint32_t frame : std::span(steps_).subspan(kept)) {
       enter(depth++, frames_.of[frame], 0);
       nodes_[path_[depth - 1]].object.add(selection_.samples(), frame);
     }
     path_.resize(depth);
-    for (const std::uint32_t node : path_) nodes_[node].total.add(row.value);
     if (!path_.empty()) nodes_[path_.back()].self.add(row.value);
+  }
+
+  // How many steps are those of the row before.
+  [[nodiscard]] std::size_t shared_steps() const {
+    return options_.direction == TreeDirection::kFromOutermost ? stacks_.shared() : 0;
+  }
+
+  // Each node comes after its parent.
+  void add_totals() {
+    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+      node->total.add(node->self);
+      if (node->parent != kNoNode) nodes_[node->parent].total.add(node->total);
+    }
   }
 
   // Makes the node of the path at `depth` that of the step. Stacks with equal outer frames often
@@ -145,10 +163,10 @@ class TreeGrower {
   }
 
   const Selection& selection_;
+  SelectedStacks stacks_;
   const TreeOptions& options_;
   std::vector<GroupTable> labels_;  // by the first key, by both
   GroupTable frames_;
-  std::vector<std::uint32_t> stack_;
   std::vector<std::uint32_t> steps_;  // frames, from the root on
   std::vector<GrownNode> nodes_;
   std::vector<std::uint32_t> path_;                                // of the last row

@@ -13,6 +13,8 @@ namespace {
 constexpr std::array<std::string_view, kGroupKeys> kKeyNames = {
     "process", "unit", "container", "user", "thread", "runtime", "file", "line", "function"};
 
+constexpr std::uint32_t kNoGroup = 0xffffffff;
+
 constexpr const char* kKeysHint =
     "give one or two of process, unit, container, user, thread, runtime, file, line and function";
 
@@ -59,21 +61,36 @@ std::string file_name(const Samples& samples, const SampledFunction& function) {
   return object.starts_with('[') ? std::string(object) : "[" + std::string(object) + "]";
 }
 
-std::string function_name(const Samples& samples, const SampledFunction& function, NameForm names) {
-  const std::string_view name = samples.text(function.name);
-  if (name.empty()) return "[unknown]";
-  return names == NameForm::kFull ? std::string(name) : short_name(name);
-}
+// The names of frames. To shorten a name takes some microseconds, and many frames have the same.
+class FrameNames {
+ public:
+  FrameNames(const Samples& samples, NameForm form)
+      : samples_(samples), form_(form), names_(samples.text_count()) {}
 
-std::string frame_name(const Samples& samples, const SampledFrame& frame, GroupKey key,
-                       NameForm names) {
-  const SampledFunction& function = samples.functions()[frame.function];
-  if (key == GroupKey::kFile) return file_name(samples, function);
-  std::string name = function_name(samples, function, names);
-  if (key == GroupKey::kFunction) return name;
-  name += " " + file_name(samples, function);
-  return frame.line == 0 ? name : name + ":" + std::to_string(frame.line);
-}
+  [[nodiscard]] std::string of(const SampledFrame& frame, GroupKey key) {
+    const SampledFunction& function = samples_.functions()[frame.function];
+    if (key == GroupKey::kFile) return file_name(samples_, function);
+    if (key == GroupKey::kFunction) return of_function(function.name);
+    std::string name = of_function(function.name) + " " + file_name(samples_, function);
+    return frame.line == 0 ? name : name + ":" + std::to_string(frame.line);
+  }
+
+ private:
+  const std::string& of_function(std::uint32_t text) {
+    std::string& name = names_[text];
+    if (name.empty()) name = shown_name(samples_.text(text));
+    return name;
+  }
+
+  [[nodiscard]] std::string shown_name(std::string_view name) const {
+    if (name.empty()) return "[unknown]";
+    return form_ == NameForm::kFull ? std::string(name) : short_name(name);
+  }
+
+  const Samples& samples_;
+  NameForm form_;
+  std::vector<std::string> names_;  // by number of the text; empty: not made yet
+};
 
 // Gives each value of the keys a number, in the order in which they come.
 class GroupNumbers {
@@ -163,12 +180,21 @@ GroupTable group_frames(const Samples& samples, const std::vector<GroupKey>& key
   if (keys.empty()) return {.groups = {Group()}, .of = {}};
   GroupTable table;
   GroupNumbers numbers(table);
+  FrameNames shown(samples, names);
+  const bool has_lines = std::ranges::find(keys, GroupKey::kLine) != keys.end();
+  std::vector<std::uint32_t> of_function(samples.functions().size(), kNoGroup);
   for (const SampledFrame& frame : samples.frames()) {
-    const SampledFunction& function = samples.functions()[frame.function];
+    std::uint32_t& known = of_function[frame.function];
+    if (known != kNoGroup && !has_lines) {
+      table.of.push_back(known);
+      continue;
+    }
     std::vector<std::string> values;
     values.reserve(keys.size());
-    for (const GroupKey key : keys) values.push_back(frame_name(samples, frame, key, names));
-    numbers.add(values, [&](Group& group) { group.kind = function.kind; });
+    for (const GroupKey key : keys) values.push_back(shown.of(frame, key));
+    const FrameKind kind = samples.functions()[frame.function].kind;
+    numbers.add(values, [&](Group& group) { group.kind = kind; });
+    known = table.of.back();
   }
   return table;
 }

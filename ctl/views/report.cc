@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ctl/views/selected_stacks.h"
+
 namespace profd {
 namespace {
 
@@ -44,31 +46,31 @@ Level level_of(const Samples& samples, std::span<const GroupKey> keys, NameForm 
           .frames = group_frames(samples, of_frames, names)};
 }
 
-// Adds up the rows of one group of labels after the other.
+// Adds up the rows of one group of labels after the other. A frame's value waits at its step of the
+// path until a stack comes that does not have the step, so that of neighbours only the inner frames
+// that differ are added.
 class GroupAdder {
  public:
   GroupAdder(const Selection& selection, const GroupTable& frames)
-      : selection_(selection), of_(frames.of), groups_(frames.groups.size()) {}
+      : samples_(selection.samples()),
+        stacks_(selection),
+        of_(frames.of),
+        groups_(frames.groups.size()) {}
 
   // A row without frames is in no group of frames.
   void add(const Samples::Row& row) {
-    if (!selection_.read(row, stack_)) return;
+    if (!stacks_.read(row)) return;
     shown_.add(row.value);
-    ++row_;
-    if (!of_.empty()) {
-      for (const std::uint32_t frame : stack_) {
-        add_to(of_[frame], row.value);
-        groups_[of_[frame]].sum.object.add(selection_.samples(), frame);
-      }
-      if (!stack_.empty()) groups_[of_[stack_.front()]].sum.self.add(row.value);
-    } else if (!groups_.empty()) {
-      add_to(0, row.value);
-      groups_[0].sum.self.add(row.value);
-    }
+    if (!of_.empty()) return add_to_frames(row.value);
+    if (groups_.empty()) return;
+    touch(0);
+    groups_[0].sum.self.add(row.value);
+    groups_[0].sum.total.add(row.value);
   }
 
   // Appends the sums since the last call.
   void take(std::uint32_t labels, std::vector<GroupSum>& sums) {
+    while (!path_.empty()) leave();
     for (const std::uint32_t group : touched_) {
       GroupSum sum = std::exchange(groups_[group].sum, GroupSum());
       sum.labels = labels;
@@ -84,27 +86,50 @@ class GroupAdder {
  private:
   struct OneGroup {
     GroupSum sum;
-    std::uint32_t row = 0;   // the last one that was added
-    std::uint32_t turn = 0;  // the last one in which it was touched
+    std::uint32_t turn = 0;   // the last one in which it was touched
+    bool is_on_path = false;  // a frame that is there several times counts once
+  };
+  struct Step {
+    std::uint32_t group = 0;
+    bool is_first = false;  // of its group on the path
+    SampleValue waiting{};
   };
 
-  void add_to(std::uint32_t number, const SampleValue& value) {
-    OneGroup& group = groups_[number];
-    if (group.row == row_) return;
-    group.row = row_;
-    if (group.turn != turn_) {
-      group.turn = turn_;
-      touched_.push_back(number);
-    }
-    group.sum.total.add(value);
+  void add_to_frames(const SampleValue& value) {
+    while (path_.size() > stacks_.shared()) leave();
+    for (const std::uint32_t frame : stacks_.frames().subspan(path_.size())) enter(frame);
+    if (path_.empty()) return;
+    path_.back().waiting.add(value);
+    groups_[path_.back().group].sum.self.add(value);
   }
 
-  const Selection& selection_;
+  void enter(std::uint32_t frame) {
+    const std::uint32_t number = of_[frame];
+    touch(number);
+    OneGroup& group = groups_[number];
+    group.sum.object.add(samples_, frame);
+    path_.push_back({.group = number, .is_first = !std::exchange(group.is_on_path, true)});
+  }
+
+  void leave() {
+    const Step step = path_.back();
+    path_.pop_back();
+    if (!path_.empty()) path_.back().waiting.add(step.waiting);
+    if (!step.is_first) return;
+    groups_[step.group].sum.total.add(step.waiting);
+    groups_[step.group].is_on_path = false;
+  }
+
+  void touch(std::uint32_t number) {
+    if (std::exchange(groups_[number].turn, turn_) != turn_) touched_.push_back(number);
+  }
+
+  const Samples& samples_;
+  SelectedStacks stacks_;
   std::span<const std::uint32_t> of_;  // empty: one group for all, or no frame
   std::vector<OneGroup> groups_;
   std::vector<std::uint32_t> touched_;
-  std::vector<std::uint32_t> stack_;
-  std::uint32_t row_ = 0;
+  std::vector<Step> path_;  // from the outermost frame on
   std::uint32_t turn_ = 1;
   SampleValue shown_;
 };

@@ -23,22 +23,6 @@ void append_varint(std::uint64_t number, std::string& to) {
   to.push_back(static_cast<char>(number));
 }
 
-// Calls `visit` with the number of each location.
-template <class Visit>
-void for_each_number(const Samples::Row& row, const Visit& visit) {
-  const char* at = row.stack;
-  const char* const end = at + row.stack_bytes;
-  while (at != end) {
-    std::uint64_t number = 0;
-    for (unsigned shift = 0; at != end; shift += kVarintBits) {
-      const auto byte = static_cast<unsigned char>(*at++);
-      number |= std::uint64_t{byte & 0x7fU} << shift;
-      if (byte < kMoreBytes) break;
-    }
-    visit(static_cast<std::uint32_t>(number - 1));
-  }
-}
-
 }  // namespace
 
 std::string_view name_of(FrameKind kind) {
@@ -110,14 +94,18 @@ void Samples::keep_labels(const std::vector<bool>& is_kept) {
 
 void Samples::read_locations(const Row& row, std::vector<std::uint32_t>& locations) const {
   locations.clear();
-  for_each_number(row, [&](std::uint32_t location) { locations.push_back(location); });
+  for (std::string_view left = row.encoded(); !left.empty();) {
+    locations.push_back(take_location(left));
+  }
 }
 
 void Samples::read_stack(const Row& row, std::vector<std::uint32_t>& frames) const {
   frames.clear();
-  for_each_number(row, [&](std::uint32_t location) {
-    for (const std::uint32_t frame : frames_of_location(location)) frames.push_back(frame);
-  });
+  for (std::string_view left = row.encoded(); !left.empty();) {
+    for (const std::uint32_t frame : frames_of_location(take_location(left))) {
+      frames.push_back(frame);
+    }
+  }
 }
 
 SampleValue Samples::sum() const {

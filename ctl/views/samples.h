@@ -71,6 +71,22 @@ struct SampleValue {
   friend bool operator==(const SampleValue&, const SampleValue&) = default;
 };
 
+// Takes the first number off a stack in the form of Samples::Row, which is not empty. Returns the
+// location.
+[[nodiscard]] inline std::uint32_t take_location(std::string_view& stack) {
+  constexpr unsigned kBits = 7;
+  constexpr unsigned char kMore = 0x80;
+  std::uint64_t number = 0;
+  std::size_t bytes = 0;
+  for (unsigned shift = 0; bytes < stack.size(); shift += kBits) {
+    const auto byte = static_cast<unsigned char>(stack[bytes++]);
+    number |= std::uint64_t{byte & (kMore - 1U)} << shift;
+    if (byte < kMore) break;
+  }
+  stack.remove_prefix(bytes);
+  return static_cast<std::uint32_t>(number - 1);
+}
+
 class Samples {
  public:
   struct Row {
@@ -78,6 +94,8 @@ class Samples {
     std::uint32_t stack_bytes = 0;
     std::uint32_t labels = 0;
     SampleValue value;
+
+    [[nodiscard]] std::string_view encoded() const { return {stack, stack_bytes}; }
   };
 
   Samples();

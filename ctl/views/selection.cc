@@ -115,18 +115,13 @@ Selection::Selection(const Samples& samples, const SelectionPatterns& patterns)
   mark(samples, patterns.hide, kHide, by_function);
   mark_names(samples, patterns.focus_names, kFocus, by_function);
   mark_names(samples, patterns.hide_names, kHide, by_function);
-  for (const SampledFrame& frame : samples.frames()) flags_.push_back(by_function[frame.function]);
+  for (const SampledFrame& frame : samples.frames()) marks_.push_back(by_function[frame.function]);
 }
 
-bool Selection::read(const Samples::Row& row, std::vector<std::uint32_t>& frames) const {
-  samples_.read_stack(row, frames);
-  if (flags_.empty()) return true;
-  std::uint8_t found = 0;
-  for (const std::uint32_t frame : frames) found |= flags_[frame];
-  if ((has_focus_ && (found & kFocus) == 0) || (found & kIgnore) != 0) return false;
-  if ((found & kHide) == 0) return true;
-  std::erase_if(frames, [this](std::uint32_t frame) { return (flags_[frame] & kHide) != 0; });
-  return !frames.empty();
+bool Selection::shows(std::uint8_t joined) const {
+  return (!has_focus_ || (joined & kFocus) != 0) && (joined & kIgnore) == 0;
 }
+
+bool Selection::hides(std::uint8_t marks) { return (marks & kHide) != 0; }
 
 }  // namespace profd

@@ -53,13 +53,18 @@ class Selection {
 
   [[nodiscard]] const Samples& samples() const { return samples_; }
 
-  // The frames of the row that are shown, the leaf first. False: the row is not shown.
-  [[nodiscard]] bool read(const Samples::Row& row, std::vector<std::uint32_t>& frames) const;
+  // What the patterns say about a frame: marks that shows() and hides() know. 0: nothing.
+  [[nodiscard]] std::uint8_t marks(std::uint32_t frame) const {
+    return marks_.empty() ? std::uint8_t{0} : marks_[frame];
+  }
+  // Whether a sample whose frames have these marks, joined, may be shown.
+  [[nodiscard]] bool shows(std::uint8_t joined) const;
+  [[nodiscard]] static bool hides(std::uint8_t marks);
 
  private:
   const Samples& samples_;
   bool has_focus_;
-  std::vector<std::uint8_t> flags_;  // by frame; empty: no patterns
+  std::vector<std::uint8_t> marks_;  // by frame; empty: no patterns
 };
 
 }  // namespace profd

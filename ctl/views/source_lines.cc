@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "ctl/views/selected_stacks.h"
+
 namespace profd {
 namespace {
 
@@ -19,15 +21,16 @@ std::vector<SourceLine> source_lines(const Selection& selection, const std::vect
                                      SampleValue& shown) {
   const Samples& samples = selection.samples();
   LinesByPlace lines;
-  std::vector<std::uint32_t> stack;
+  SelectedStacks stacks(selection);
   for (const Samples::Row& row : samples.rows()) {
-    if (!selection.read(row, stack)) continue;
+    if (!stacks.read(row)) continue;
+    const auto stack = stacks.frames();
     std::vector<const LineSums*> counted;
     for (std::size_t i = 0; i < stack.size(); ++i) {
       const SampledFrame& frame = samples.frames()[stack[i]];
       if (!functions[frame.function]) continue;
       LineSums& sums = lines[{samples.functions()[frame.function].file, frame.line}];
-      if (i == 0) sums.self.add(row.value);
+      if (i + 1 == stack.size()) sums.self.add(row.value);
       if (std::ranges::find(counted, &sums) != counted.end()) continue;
       counted.push_back(&sums);
       sums.total.add(row.value);

@@ -176,7 +176,8 @@ std::string tree_text(const CallTree& tree, const Screen& screen) {
   return text;
 }
 
-std::string diff_text(const Diff& diff, const ViewLimits& limits, const Screen& screen) {
+std::string diff_text(const Diff& diff, const DiffTitles& titles, const ViewLimits& limits,
+                      const Screen& screen) {
   const bool has_total = is_of_frames(diff.by.back());
   std::vector<ColumnHead> heads{{.title = "CHANGE"},
                                 {.title = "BASE", .is_optional = true},
@@ -199,7 +200,8 @@ std::string diff_text(const Diff& diff, const ViewLimits& limits, const Screen& 
     texts.push_back({.text = row.group.name, .color = color_of(row.group)});
     table.add(std::move(texts));
   }
-  std::string text = "base: " + scope_text(diff.base) + "\nnew:  " + scope_text(diff.now) + "\n\n";
+  std::string text = "base: " + titles.base + ", " + scope_text(diff.base) +
+                     "\nnew:  " + titles.now + ", " + scope_text(diff.now) + "\n\n";
   if (changed == 0) return text + "no change\n";
   text += table.text(screen);
   if (changed > shown) {

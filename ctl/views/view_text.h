@@ -40,7 +40,12 @@ struct ViewLimits {
                                       const Screen& screen);
 // `tree` is pruned.
 [[nodiscard]] std::string tree_text(const CallTree& tree, const Screen& screen);
-[[nodiscard]] std::string diff_text(const Diff& diff, const ViewLimits& limits,
-                                    const Screen& screen);
+// What both sides are, printable.
+struct DiffTitles {
+  std::string base;
+  std::string now;
+};
+[[nodiscard]] std::string diff_text(const Diff& diff, const DiffTitles& titles,
+                                    const ViewLimits& limits, const Screen& screen);
 
 }  // namespace profd

@@ -11,6 +11,7 @@
 #include <protozero/pbf_reader.hpp>
 #include <protozero/varint.hpp>
 
+#include "formats/profile/packed_numbers.h"
 #include "formats/profile/pprof_format.h"
 #include "formats/profile/pprof_ids.h"
 #include "formats/profile/pprof_reader.h"
@@ -148,6 +149,7 @@ class TablesReader {
   std::size_t sample_count_ = 0;           // with a sink
   data_view packed_frames_;                // of the current sample, with a sink
   bool has_packed_frames_ = false;
+  std::string_view checked_frames_;  // the last packed ones
   std::string encoded_frames_;
   std::optional<PprofRefusal> refusal_;
   std::vector<std::uint64_t> comments_;
@@ -499,9 +501,12 @@ void TablesReader::keep_packed_frames(pbf_reader& message) {
   read_frames(message);
 }
 
+// The numbers that end the list before, too, have been checked.
 void TablesReader::check_packed_frames() {
-  const char* at = packed_frames_.data();
-  const char* const end = at + packed_frames_.size();
+  const std::string_view frames = text_of(packed_frames_);
+  const char* at = frames.data();
+  const char* const end = at + frames.size() - common_last_numbers(checked_frames_, frames);
+  checked_frames_ = frames;
   const std::uint64_t count = to_.locations.size();
   while (at != end) {
     if (decoded_id(at, end) - 1 >= count) return refuse(PprofRefusal::kUnknownId);

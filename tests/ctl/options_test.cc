@@ -135,7 +135,8 @@ TEST_F(OptionsTest, RuntimesAreAskedIfTheirPidsAreGiven) {
 TEST_F(OptionsTest, AnEmptyPathIsRefused) {
   const Ran refused = run({"record", "-a", "-o", ""});
   EXPECT_EQ(refused.code, kExitUsage);
-  EXPECT_THAT(refused.err, HasSubstr("a path is empty"));
+  EXPECT_THAT(refused.err, HasSubstr("the argument of --output is empty"));
+  EXPECT_THAT(run({"report", ""}).err, HasSubstr("a path is empty"));
   EXPECT_THAT(service_.started, SizeIs(0));
 }
 
@@ -306,6 +307,23 @@ TEST_F(OptionsTest, AnArgumentWithoutAnOptionHasTheOptionThatItMayBeFor) {
   for (const auto& [arguments, hint] : table) EXPECT_EQ(refused(arguments).hint, hint);
 }
 
+TEST_F(OptionsTest, AnEmptyArgumentHasTheNameOfItsOption) {
+  const std::pair<const char*, const char*> table[] = {
+      {"-p", "--pid"},    {"-n", "--comm"},   {"-u", "--unit"},     {"-c", "--container"},
+      {"--uid", "--uid"}, {"-G", "--cgroup"}, {"-d", "--duration"}, {"-o", "--output"}};
+  for (const auto& [option, name] : table) {
+    const Error error = refused({"record", "-a", option, ""});
+    EXPECT_EQ(error.message, "the argument of " + std::string(name) + " is empty");
+    EXPECT_EQ(error.hint, "is a variable of the shell not set?");
+  }
+}
+
+TEST_F(OptionsTest, ANameAsLimitOfPsHasTheOptionForNames) {
+  const Error error = refused({"ps", "-n", "nginx"});
+  EXPECT_THAT(error.message, HasSubstr("--limit 'nginx'"));
+  EXPECT_THAT(error.hint, HasSubstr("to match by name use --comm"));
+}
+
 TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
   const std::pair<Arguments, const char*> table[] = {
       {{}, "subcommand"},
@@ -319,20 +337,20 @@ TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
       {{"start", "--pid", "nginx"}, "invalid pid 'nginx'; to match by name use --comm nginx"},
       {{"start", "--pid", "1,x"}, "'x'"},
       {{"start", "--pid", "1,"}, "''"},
-      {{"start", "--pid", ""}, "''"},
+      {{"start", "--pid", ""}, "of --pid is empty"},
       {{"start", "--pid", "0x10"}, "0x10"},
       {{"start", "--pid", "99999999999"}, "99999999999"},
       {{"start", "--pid", "1", "2"}, "2"},
       {{"start", "--uid", "no such user"}, "no such user"},
       {{"start", "-a", "-F", "0"}, "invalid --freq 0 (1 to "},
-      {{"start", "-a", "-F", ""}, "''"},
+      {{"start", "-a", "-F", ""}, "of --freq is empty"},
       {{"start", "-a", "-F", "1e9"}, "'1e9'"},
       {{"start", "-a", "-F", "-5"}, "-5"},
       {{"start", "-a", "--period", "0"}, "--period 0"},
       {{"start", "-a", "--period", "often"}, "'often'"},
       {{"start", "-a", "--period", "5", "-F", "9"}, "--freq and --period exclude each other"},
       {{"start", "-a", "-d", "yesterday"}, "yesterday"},
-      {{"start", "-a", "-d", ""}, "''"},
+      {{"start", "-a", "-d", ""}, "of --duration is empty"},
       {{"start", "-a", "--", "ls"}, "--"},
       {{"stop"}, "SESSION"},
       {{"stop", "a", "b"}, "b"},
@@ -343,14 +361,14 @@ TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
       {{"export", "-o", "x"}, "time"},
       {{"export", "--last", "soon"}, "soon"},
       {{"export", "--last", "0"}, "0"},
-      {{"export", "--last", ""}, "time"},
+      {{"export", "--last", ""}, "of --last is empty"},
       {{"export", "--since", "14:61"}, "14:61"},
       {{"export", "--last", "1h", "--since", "now"}, "--last"},
       {{"export", "--since", "now", "--until", "yesterday"}, "range"},
       {{"export", "--last", "1h", "-p", "x"}, "'x'"},
       {{"history", "-n", "0"}, "--limit 0"},
       {{"history", "-n", "1001"}, "1001"},
-      {{"history", "--since", ""}, "time"},
+      {{"history", "--since", ""}, "of --since is empty"},
       {{"ps", "-n", "all"}, "all"},
       {{"ps", "--since", "now", "--until", "yesterday"}, "range"},
       {{"ps", "--all", "-n", "3"}, "--all"},

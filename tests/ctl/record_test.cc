@@ -1,6 +1,9 @@
 // `profctl record` with real commands and a daemon that does not sample them.
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -15,6 +18,7 @@
 
 #include "ctl/client/signal_watch.h"
 #include "ctl/process/held_command.h"
+#include "ctl/process/named_processes.h"
 #include "tests/ctl/a_result.h"
 #include "tests/ctl/ran.h"
 #include "tests/daemon/control/running_server.h"
@@ -304,6 +308,70 @@ TEST(HeldCommand, NeverRunsUnlessResumed) {
     EXPECT_EQ(::kill(command->pid(), 0), 0);
   }
   EXPECT_FALSE(fs::exists(mark));
+}
+
+// A process of that name, until it is destroyed, of the given user.
+class NamedChild {
+ public:
+  NamedChild(const char* name, uid_t user) {
+    int ready[2] = {-1, -1};
+    if (::pipe(ready) != 0) return;
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      (void)::prctl(PR_SET_NAME, name);
+      if (::setresuid(user, user, user) != 0) ::_exit(1);
+      (void)::write(ready[1], "r", 1);
+      for (;;) ::pause();
+    }
+    char byte = 0;
+    (void)::read(ready[0], &byte, 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  NamedChild(const NamedChild&) = delete;
+  NamedChild& operator=(const NamedChild&) = delete;
+  ~NamedChild() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+TEST_F(RecordTest, ANameThatNoProcessHadIsNotFound) {
+  service_.info.state = "ended";
+  service_.result.summary.ledger = {};
+  const Ran ran = record({"-n", "no-such-name"});
+  EXPECT_EQ(ran.code, kExitNotFound);
+  EXPECT_THAT(ran.err, HasSubstr("no process matched"));
+  EXPECT_FALSE(wrote());
+  EXPECT_THAT(service_.calls, Contains("remove 5f2c01ab"));
+  const NamedChild child("idle-name", 0);
+  EXPECT_EQ(record({"-n", "no-such-name,idle-name"}).code, 0);
+  EXPECT_TRUE(wrote());
+}
+
+TEST_F(RecordTest, SamplesOfANameThatNoProcessHasAnyMoreAreWritten) {
+  service_.info.state = "ended";
+  EXPECT_EQ(record({"-n", "no-such-name"}).code, 0);
+  EXPECT_TRUE(wrote());
+}
+
+TEST(NamedProcessesTest, AreTheCallersOrThoseOfOthers) {
+  const NamedChild roots("profd of root", 0);
+  const NamedChild nobodys("a-name-of-nobody", 65534);  // the kernel cuts it
+  EXPECT_FALSE(find_named_processes({"no-such-name"}).are_there);
+  EXPECT_TRUE(find_named_processes({"a-name-of-nobody"}).are_of_caller);  // root has all
+  ASSERT_EQ(::seteuid(65534), 0);
+  const NamedProcesses others = find_named_processes({"profd of root"});
+  const NamedProcesses own = find_named_processes({"profd of root", "a-name-of-nobo"});
+  const NamedProcesses cut = find_named_processes({"a-name-of-nobody"});
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_TRUE(others.are_there);
+  EXPECT_FALSE(others.are_of_caller);
+  EXPECT_FALSE(own.are_of_caller) << "a part of a name";
+  EXPECT_TRUE(cut.are_of_caller);
 }
 
 }  // namespace

@@ -95,7 +95,8 @@ TEST_F(OneFileTest, FoldedStacksGoToAFileOrToStandardOutput) {
   }
   const Ended piped = daemon_.profctl(
       {"record", "--format", "folded", "-o", "-", "--comm", "no-such", "-d", "0.1s"});
-  EXPECT_EQ(piped.status, 0) << piped.err;
+  EXPECT_EQ(piped.status, 4) << piped.err;
+  EXPECT_THAT(piped.err, HasSubstr("no process matched"));
   EXPECT_EQ(piped.out, "");
 }
 

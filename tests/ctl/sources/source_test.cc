@@ -309,6 +309,62 @@ TEST_F(SourceTest, TheHistoryTakesRangesAndTargets) {
   EXPECT_EQ(run({"report", "tea..coffee"}).code, kExitUsage);
 }
 
+// Local time is UTC + 1 hour, while it is there.
+class LocalTimeInBerlin {
+ public:
+  LocalTimeInBerlin() {
+    ::setenv("TZ", "Europe/Berlin", 1);
+    ::tzset();
+  }
+  LocalTimeInBerlin(const LocalTimeInBerlin&) = delete;
+  LocalTimeInBerlin& operator=(const LocalTimeInBerlin&) = delete;
+  ~LocalTimeInBerlin() {
+    ::unsetenv("TZ");
+    ::tzset();
+  }
+};
+
+TEST_F(SourceTest, AHeadingOfTheHistoryHasTheTimesOfItsWindows) {
+  const LocalTimeInBerlin berlin;
+  give_named_profile(a_named_profile());
+  const std::string times = "the history from 2026-01-02 04:04:05 to 2026-01-02 04:04:10, ";
+  EXPECT_THAT(run({"report", "--since", "@1767323000"}).out, testing::StartsWith(times));
+  EXPECT_THAT(run({"report", "@1767323000.."}).out, testing::StartsWith(times));
+  const std::string file = scratch_.write("a.pb.gz", a_named_profile());
+  EXPECT_THAT(run({"report", file}).out, testing::StartsWith(file + ", "));
+  const Ran diff = run({"diff", "@1767323000..@1767323060", file});
+  EXPECT_THAT(diff.out, HasSubstr("base: " + times));
+  EXPECT_THAT(diff.out, HasSubstr("new:  " + file + ", "));
+  service_.result.summary.started = "tea";
+  EXPECT_THAT(run({"report"}).out, testing::StartsWith("the history, "));
+}
+
+TEST_F(SourceTest, ADiffSaysWhichWindowBothSidesHave) {
+  const LocalTimeInBerlin berlin;
+  give_named_profile(a_named_profile());
+  const Ran both = run({"diff", "@1767323000..@1767323046", "@1767323046..@1767323060"});
+  EXPECT_THAT(both.err, HasSubstr("both sides have the samples from 2026-01-02 04:04:05 to "
+                                  "2026-01-02 04:04:10: windows of the history are not divided"));
+  const std::string file = scratch_.write("a.pb.gz", a_named_profile());
+  EXPECT_EQ(run({"diff", "@1767323000..@1767323046", file}).err, "");
+}
+
+TEST_F(SourceTest, ATimeThatHasNotComeIsCalledThat) {
+  service_.error = fail(ErrorCode::kNotFound, "no window of continuous mode is in this range");
+  const std::vector<Arguments> table = {{"report", "--since", "2200-01-01 00:00"},
+                                        {"report", "2200-01-01 00:00.."},
+                                        {"flame", "2200-01-01 00:00..", "-o", "x.svg"},
+                                        {"diff", "2200-01-01 00:00..", "1h ago.."},
+                                        {"export", "--since", "2200-01-01 00:00"}};
+  for (const Arguments& arguments : table) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound);
+    EXPECT_THAT(ran.err, HasSubstr("no windows since 2200-01-01 00:00:00 (that is in the future)"))
+        << arguments[0];
+  }
+  EXPECT_THAT(run({"report"}).err, HasSubstr("no window of continuous mode is in this range"));
+}
+
 TEST_F(SourceTest, TheNoteOfAnExportIsPrinted) {
   give_named_profile(a_named_profile());
   service_.result.note = "whole hours\x1b[31m";

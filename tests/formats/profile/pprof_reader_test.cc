@@ -258,6 +258,21 @@ TEST(PprofReader, RefusesASampleThatIsPassedOnWithAnUnknownLocation) {
   EXPECT_EQ(passed.error(), PprofRefusal::kUnknownId);
 }
 
+// The end that neighbours have in common is checked once.
+TEST(PprofReader, RefusesAnUnknownLocationBeforeKnownOnes) {
+  const std::string known = kTexts + kType + kTables + "sample { location_id: [1, 2, 1] value: 5 }";
+  EXPECT_TRUE(
+      read_pprof_samples(protoc_encoded(known + "sample { location_id: [2, 2, 1] value: 5 }"),
+                         [](const PprofTables&, const PprofPackedSample&) {}));
+  for (const char* ids : {"[3, 2, 1]", "[129, 2, 1]", "[1, 3, 1]", "[1, 2, 129]", "[3, 1, 2, 1]"}) {
+    const auto passed =
+        read_pprof_samples(protoc_encoded(known + "sample { location_id: " + ids + " value: 5 }"),
+                           [](const PprofTables&, const PprofPackedSample&) {});
+    ASSERT_FALSE(passed) << ids;
+    EXPECT_EQ(passed.error(), PprofRefusal::kUnknownId);
+  }
+}
+
 TEST(PprofReader, NamesLocationsWithoutLines) {
   const auto read = decode_pprof(protoc_encoded(
       kTexts + kType + "mapping { id: 1 filename: 5 } location { id: 1 mapping_id: 1 address: 8 }" +
