@@ -31,18 +31,38 @@ export function showLegend(box, legend) {
   }));
 }
 
+// To draw on the canvas, which gets this size.
+export function contextOf(canvas, width, height) {
+  const ratio = devicePixelRatio;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    Object.assign(canvas, {width: wide, height: high});
+    Object.assign(canvas.style, {width: width + "px", height: height + "px"});
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
 // Where the browser has no clipboard for pages of files, a selection is copied.
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    const area = element("textarea", {class: "copied"});
-    area.value = text;
+    const area = element("textarea", {class: "copied", text});
     document.body.append(area);
     area.select();
     document.execCommand("copy");
     area.remove();
   }
+}
+
+// Up and Down move the focus. Undefined: it was another key.
+export function moveFocus(event, items) {
+  const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+  if (step) items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
+  return step;
 }
 
 // A menu at a place of the window. `entries`: [text, action]; the keyboard moves in it.
@@ -82,12 +102,8 @@ export class Menu {
   }
 
   onKey(event) {
-    const items = [...this.box.querySelectorAll("button")];
-    const at = items.indexOf(document.activeElement);
-    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
-    if (step) items[(at + step + items.length) % items.length].focus();
-    else if (event.key === "Escape" || event.key === "Tab") this.close();
-    else return;
+    if (event.key === "Escape" || event.key === "Tab") this.close();
+    else if (!moveFocus(event, [...this.box.querySelectorAll("button")])) return;
     event.preventDefault();
     event.stopPropagation();
   }

@@ -48,16 +48,8 @@ export function layOut(tree, values, top, width) {
 
 // The place of the box in the row, or -1.
 export function boxAt(rows, row, x) {
-  const boxes = rows[row];
-  if (!boxes) return -1;
-  let low = 0;
-  let high = boxes.x.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (boxes.x[middle] <= x) low = middle + 1;
-    else high = middle;
-  }
-  const at = low - 1;
+  const boxes = rows[row] ?? {x: []};
+  const at = boxes.x.findLastIndex((left) => left <= x);
   return at >= 0 && x < boxes.x[at] + boxes.width[at] ? at : -1;
 }
 
@@ -78,11 +70,10 @@ function shadeOf(name) {
   return (hash & 7) / 7;
 }
 
-// `look`: {palette, colorOf(node), isMatch, isIcicle}. `view`: {width, height, top}, of the part of
+// `look`: {palette, colorOf(fn), isMatch, isIcicle}. `view`: {width, height, top}, of the part of
 // the picture that can be seen; `height` of it.
 export function drawFlame(context, rows, tree, view, look) {
   const {palette} = look;
-  context.clearRect(0, 0, view.width, view.height);
   context.font = palette.font;
   context.textBaseline = "middle";
   const letter = context.measureText("0").width;
@@ -102,7 +93,8 @@ function drawBox(context, tree, node, box, look) {
   const isFaint = isMatch && !(node > 0 && isMatch[tree.fn[node]]);
   const w = Math.max(box.width - 1, NARROWEST);
   const name = node === SMALL_NODES ? "" : nameOf(tree, node);
-  context.fillStyle = node === SMALL_NODES ? palette.small : look.colorOf(node);
+  context.fillStyle = node === SMALL_NODES ? palette.small
+      : node === 0 || isLabel(tree, node) ? palette.label : look.colorOf(tree.fn[node]);
   context.globalAlpha = isFaint ? 0.25 : 0.7 + 0.3 * shadeOf(name);
   context.fillRect(box.x, box.y, w, ROW_HEIGHT - 1);
   context.globalAlpha = isFaint ? 0.7 : 1;
@@ -127,16 +119,13 @@ export function rowAt(rows, y, isIcicle) {
   return isIcicle ? row : rows.length - 1 - row;
 }
 
-// The colour of each node: by the kind of its code, or by library. The libraries with most samples
-// have colours of their own, the others share one. Labels have none.
+// The colour of each function: by the kind of its code, or by library. The libraries with most
+// samples have colours of their own, the others share one.
 export function chooseColors(tree, values, mode, palette) {
   const {object, kind} = tree.functions;
-  const ofLabel = {name: "process, unit, ...", color: palette.label};
   if (mode !== "library") {
     const legend = ["native", "kernel", "runtime"].map((name) => ({name, color: palette[name]}));
-    return {colorOf: (node) => node === 0 || isLabel(tree, node)
-                                   ? ofLabel.color : legend[kind[tree.fn[node]]].color,
-            legend};
+    return {colorOf: (fn) => legend[kind[fn]].color, legend};
   }
   const sums = new Map();
   for (let i = 1; i < tree.count; ++i) {
@@ -149,7 +138,5 @@ export function chooseColors(tree, values, mode, palette) {
   const colors = new Map(largest.map(([name], i) => [name, palette.libraries[i]]));
   const legend = largest.map(([name]) => ({name: name || "(unknown)", color: colors.get(name)}));
   legend.push({name: "others", color: palette.small});
-  return {colorOf: (node) => node === 0 || isLabel(tree, node)
-                                 ? ofLabel.color : colors.get(object[tree.fn[node]]) ?? palette.small,
-          legend};
+  return {colorOf: (fn) => colors.get(object[fn]) ?? palette.small, legend};
 }

@@ -2,12 +2,12 @@
 //
 // All that is shown follows from the tree and a state (state.js), which is in the URL.
 
-import {INITIAL, fragmentOf, stateOf} from "./state.js";
+import {CHOICES, INITIAL, fragmentOf, stateOf} from "./state.js";
 import {Menu, button, copyText, element, showLegend} from "./elements.js";
 import {FunctionTable, functionRows} from "./table.js";
 import {FlamePicture} from "./picture.js";
 import {KINDS, LABEL, callersOf, decodeTree, focusFunctions, hideFunctions, isLabel, nameOf, nodeAt, pathOf, valueColumn} from "./tree.js";
-import {Scope, counted, percentText, selfOf, valueOf} from "./numbers.js";
+import {Scope, counted, percentText} from "./numbers.js";
 import {chooseColors} from "./flame.js";
 import {patternOf, searchFunctions, sumMatches} from "./search.js";
 
@@ -54,7 +54,7 @@ export class FlamePage {
     this.table = new FunctionTable({
       choose: (name) => this.chooseFunction(name),
       sort: (sort) => this.update({sort}),
-      menu: (x, y, name) => this.menu.open(x, y, name, this.entriesOf(name, false))});
+      menu: (x, y, name) => this.menu.open(x, y, name, this.entriesOf(name))});
     this.heading = element("h1", {text: title});
     this.scopeText = element("p", {text: this.scope.text()});
     this.all = button("Show all", "Without zoom, search and filters", () => this.reset());
@@ -77,24 +77,24 @@ export class FlamePage {
   readPalette() {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue("--" + name).trim();
-    this.palette = {font: "12px " + read("code"), libraries: [1, 2, 3, 4, 5, 6, 7].map((i) => read("library-" + i))};
-    for (const name of ["native", "kernel", "runtime", "label", "small", "match", "text", "faint", "more", "less"]) {
+    this.palette = {font: "12px " + read("code"), libraries: [...KINDS.slice(0, LABEL), "library-4", "library-5", "library-6", "library-7"].map(read)};
+    for (const name of [...KINDS, "small", "match", "text", "faint", "more", "less"]) {
       this.palette[name] = read(name);
     }
   }
 
-  readState() {
-    return stateOf(location.hash);
+  get form() {
+    return [INITIAL, CHOICES];
   }
 
-  fragment() {
-    return fragmentOf(this.state);
+  readState() {
+    return stateOf(location.hash, ...this.form);
   }
 
   // Changes the state, and the URL with it: typing replaces the link, all else adds one.
   update(change, {replace = false} = {}) {
     this.state = {...this.state, ...change};
-    const fragment = "#" + this.fragment();
+    const fragment = "#" + fragmentOf(this.state, ...this.form);
     this.ownFragment = fragment;
     if (replace) location.replace(fragment);
     else location.hash = fragment;
@@ -117,14 +117,15 @@ export class FlamePage {
   apply(change) {
     const {state} = this;
     const isNewTree = this.chooseTree();
+    this.values = valueColumn(this.tree, this.scope.hasCpu);
     this.top = nodeAt(this.tree, state.zoom);
     if (isNewTree || change.zoom !== undefined) this.picture.current = this.top;
     const found = searchFunctions(this.tree.functions, state.q);
     this.isMatch = found.isMatch;
     const {colorOf, legend} = this.chooseColors();
     if (this.search.value !== state.q) this.search.value = state.q;
-    this.icicle.setAttribute("aria-pressed", state.icicle);
-    this.withTable.setAttribute("aria-pressed", state.table);
+    this.icicle.ariaPressed = state.icicle;
+    this.withTable.ariaPressed = state.table;
     this.color.value = state.color;
     this.table.box.hidden = !state.table;
     this.showMatches(found);
@@ -153,19 +154,16 @@ export class FlamePage {
     if (hide.length !== 0) this.tree = hideFunctions(this.tree, named(hide));
     if (focus !== "") this.tree = focusFunctions(this.tree, named([focus]));
     if (callers !== "") this.tree = callersOf(this.tree, named([callers]));
-    this.values = valueColumn(this.tree, this.scope.hasCpu);
     return true;
   }
 
   showDetails(node, tree = this.tree) {
     const {scope} = this;
-    const total = valueOf(tree, node);
-    const own = selfOf(tree, node);
     const fn = tree.fn[node];
     const isFunction = node !== 0 && !isLabel(tree, node);
     const place = isFunction ? [tree.functions.object[fn], KINDS[tree.functions.kind[fn]]].filter(Boolean) : [];
-    let text = scope.shareText(total) + " (" + scope.amountText(total) + ")";
-    if (own.samples > 0) text += ", self " + scope.shareText(own) + " (" + scope.amountText(own) + ")";
+    let text = scope.valueText({samples: tree.total[node], cpu_ns: tree.totalCpu[node]});
+    if (tree.self[node] > 0) text += ", self " + scope.valueText({samples: tree.self[node], cpu_ns: tree.selfCpu[node]});
     if (tree === this.tree && this.top !== 0 && this.values[this.top] > 0) {
       text += ", " + percentText(100 * this.values[node] / this.values[this.top]) + " of " + nameOf(tree, this.top);
     }
@@ -189,7 +187,7 @@ export class FlamePage {
     for (let at = this.top; at >= 0; at = this.tree.parent[at]) nodes.push(at);
     this.crumbs.replaceChildren(...nodes.reverse().map((node) => {
       const crumb = button(nameOf(this.tree, node), "Zoom here", () => this.zoom(node));
-      if (node === this.top) crumb.setAttribute("aria-current", "true");
+      if (node === this.top) crumb.ariaCurrent = "true";
       return crumb;
     }));
     this.crumbs.scrollLeft = this.crumbs.scrollWidth;
@@ -234,7 +232,7 @@ export class FlamePage {
     this.menu.open(x, y, name, [["Zoom here", () => this.zoom(node)], ...entries]);
   }
 
-  entriesOf(name, isOfLabel) {
+  entriesOf(name, isOfLabel = false) {
     const copy = ["Copy the name", () => copyText(name)];
     if (isOfLabel) return [copy];
     const {hide} = this.state;
@@ -298,9 +296,7 @@ export class FlamePage {
       if (this.isMatch[tree.fn[i]] && picture.isShown(i)) nodes.push(i);
     }
     if (nodes.length === 0) return;
-    const after = nodes.findIndex((node) => node > picture.current);
-    const before = nodes.findLastIndex((node) => node < picture.current);
-    if (direction > 0) picture.move(nodes[after < 0 ? 0 : after]);
-    else picture.move(nodes[before < 0 ? nodes.length - 1 : before]);
+    if (direction < 0) nodes.reverse();
+    picture.move(nodes.find((node) => (node - picture.current) * direction > 0) ?? nodes[0]);
   }
 }

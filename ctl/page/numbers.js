@@ -1,19 +1,18 @@
 // Numbers as text, in the forms of profctl's tables, and what they are parts of.
 
-const NS_PER_SECOND = 1e9;
-
 export class Scope {
   constructor(json) {
     this.event = json.event;
     this.hasCpu = json.all.cpu_ns !== undefined;
     this.durationNs = json.duration_ns ?? 0;
-    this.all = {samples: json.all.samples, cpu: json.all.cpu_ns ?? 0};
-    this.shown = {samples: json.shown.samples, cpu: json.shown.cpu_ns ?? 0};
+    this.all = json.all;
+    this.shown = json.shown;
   }
 
   // Of all samples; by CPU time where that is known.
-  percentOf({samples, cpu}) {
-    const [part, whole] = this.hasCpu ? [cpu, this.all.cpu] : [samples, this.all.samples];
+  percentOf(value) {
+    const unit = this.hasCpu ? "cpu_ns" : "samples";
+    const [part, whole] = [value[unit], this.all[unit]];
     return whole > 0 ? 100 * part / whole : 0;
   }
 
@@ -21,18 +20,22 @@ export class Scope {
     return percentText(this.percentOf(value));
   }
 
-  // "1,234 samples, 12.5 s"
+  // "12.5 % (1,234 samples, 12.5 s)", and what is in the brackets
+  valueText(value) {
+    return this.shareText(value) + " (" + this.amountText(value) + ")";
+  }
+
   amountText(value) {
-    return counted(value.samples, "sample") + (this.hasCpu ? ", " + timeText(value.cpu) : "");
+    return counted(value.samples, "sample") + (this.hasCpu ? ", " + timeText(value.cpu_ns) : "");
   }
 
   text() {
     let text = this.durationNs > 0 ? timeText(this.durationNs) + ": " : "";
     text += counted(this.all.samples, "sample");
     if (this.hasCpu) {
-      text += ", " + timeText(this.all.cpu) + " of CPU time";
+      text += ", " + timeText(this.all.cpu_ns) + " of CPU time";
       if (this.durationNs > 0) {
-        text += " (" + percentText(100 * this.all.cpu / this.durationNs) + " of one CPU)";
+        text += " (" + percentText(100 * this.all.cpu_ns / this.durationNs) + " of one CPU)";
       }
     } else if (this.event !== "samples") {
       text += " of " + this.event;
@@ -40,14 +43,6 @@ export class Scope {
     if (this.shown.samples !== this.all.samples) text += ", " + this.shareText(this.shown) + " shown";
     return text;
   }
-}
-
-export function valueOf(tree, node) {
-  return {samples: tree.total[node], cpu: tree.totalCpu[node]};
-}
-
-export function selfOf(tree, node) {
-  return {samples: tree.self[node], cpu: tree.selfCpu[node]};
 }
 
 export function percentText(percent) {
@@ -60,7 +55,7 @@ export function counted(count, noun) {
 }
 
 export function timeText(ns) {
-  const seconds = ns / NS_PER_SECOND;
+  const seconds = ns / 1e9;
   if (seconds < 10) return seconds.toFixed(2) + " s";
   if (seconds < 120) return seconds.toFixed(1) + " s";
   const whole = Math.round(seconds);

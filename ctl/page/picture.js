@@ -1,7 +1,7 @@
 // The picture of a tree: a canvas as large as its place, which shows the part of the rows that the
 // place is scrolled to. It knows which node is where, and which one the keyboard is at.
 
-import {element} from "./elements.js";
+import {contextOf, element} from "./elements.js";
 import {ROW_HEIGHT, SMALL_NODES, boxAt, drawFlame, layOut, placeOf, rowAt, rowTop} from "./flame.js";
 
 export class FlamePicture {
@@ -51,16 +51,8 @@ export class FlamePicture {
 
   draw() {
     const {clientWidth: width, clientHeight: height, scrollTop} = this.box;
-    const ratio = devicePixelRatio;
     this.drawn = {width, height};
-    const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (this.canvas.width !== wide || this.canvas.height !== high) {
-      Object.assign(this.canvas, {width: wide, height: high});
-      Object.assign(this.canvas.style, {width: width + "px", height: height + "px"});
-    }
-    const context = this.canvas.getContext("2d");
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawFlame(context, this.rows, this.tree, {width, height, top: scrollTop - this.shift}, this.look);
+    drawFlame(contextOf(this.canvas, width, height), this.rows, this.tree, {width, height, top: scrollTop - this.shift}, this.look);
     this.mark(this.currentMark, this.current);
   }
 

@@ -18,10 +18,10 @@ export function searchFunctions(functions, pattern) {
 
 // The samples below `top` in whose stack a match is: each counts once.
 export function sumMatches(tree, top, isMatch) {
-  const sum = {samples: 0, cpu: 0, nodes: 0};
+  const sum = {samples: 0, cpu_ns: 0, nodes: 0};
   let covered = top;  // the nodes before this one lie below a match
   for (let at = tree.parent[top]; at > 0; at = tree.parent[at]) {
-    if (isMatch[tree.fn[at]]) return {samples: tree.total[top], cpu: tree.totalCpu[top], nodes: 1};
+    if (isMatch[tree.fn[at]]) return {samples: tree.total[top], cpu_ns: tree.totalCpu[top], nodes: 1};
   }
   for (let i = Math.max(top, 1); i < tree.end[top]; ++i) {
     if (!isMatch[tree.fn[i]]) continue;
@@ -29,7 +29,7 @@ export function sumMatches(tree, top, isMatch) {
     if (i < covered) continue;
     covered = tree.end[i];
     sum.samples += tree.total[i];
-    sum.cpu += tree.totalCpu[i];
+    sum.cpu_ns += tree.totalCpu[i];
   }
   return sum;
 }

@@ -21,7 +21,7 @@ export function fragmentOf(state, initials = INITIAL) {
     if (Array.isArray(initial)) {
       for (const one of value) fields.append(key, one);
     } else if (value !== initial) {
-      fields.set(key, typeof initial === "boolean" ? (value ? "1" : "0") : value);
+      fields.set(key, typeof initial === "boolean" ? Number(value) : value);
     }
   }
   return fields.toString();
@@ -33,13 +33,8 @@ export function stateOf(fragment, initials = INITIAL, choices = CHOICES) {
   const state = {...initials};
   for (const [key, initial] of Object.entries(initials)) {
     const value = fields.get(key);
-    if (Array.isArray(initial)) {
-      state[key] = fields.getAll(key);
-    } else if (value === null || (choices[key] && !choices[key].includes(value))) {
-      continue;
-    } else {
-      state[key] = typeof initial === "boolean" ? value === "1" : value;
-    }
+    if (Array.isArray(initial)) state[key] = fields.getAll(key);
+    else if (value !== null && (choices[key]?.includes(value) ?? true)) state[key] = typeof initial === "boolean" ? value === "1" : value;
   }
   return state;
 }

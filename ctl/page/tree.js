@@ -10,12 +10,12 @@ export const KINDS = ["native", "kernel", "runtime", "label"];
 export const LABEL = 3;
 const NO_FUNCTION = -1;
 const ENCODER = new TextEncoder();
-const VALUES = ["self", "rest", "total", "selfCpu", "restCpu", "totalCpu"];
+const OWN = ["self", "rest", "selfCpu", "restCpu"];
 
 function newTree(functions, count) {
   const tree = {functions, count};
   for (const name of ["parent", "depth", "fn", "end"]) tree[name] = new Int32Array(count);
-  for (const name of VALUES) tree[name] = new Float64Array(count);
+  for (const name of [...OWN, "total", "totalCpu"]) tree[name] = new Float64Array(count);
   tree.fn[0] = NO_FUNCTION;
   tree.parent[0] = -1;
   return tree;
@@ -37,11 +37,21 @@ function addTotals(tree) {
   return tree;
 }
 
+// Each node stands after its parent.
+function treeOf(functions, nodes) {
+  const tree = newTree(functions, nodes.length);
+  nodes.forEach((node, i) => {
+    for (const value of ["parent", "fn", ...OWN]) tree[value][i] = node[value];
+  });
+  return addTotals(tree);
+}
+
 // The JSON of profctl, parsed. The samples without any frame are those of the root itself.
 export function decodeTree(json) {
   const {name, object, kind} = json.functions;
   const functions = {name, object: object.map((number) => json.objects[number]), kind};
-  const {depth, fn, self, rest} = json.nodes;
+  const {depth, fn, self, rest, self_cpu: selfCpu, rest_cpu: restCpu} = json.nodes;
+  const cpu = (counts, known, i) => (json.period_ns ? counts[i] * json.period_ns : known?.[i] ?? 0);
   const tree = newTree(functions, depth.length + 1);
   const path = [0];
   for (let i = 0; i < depth.length; ++i) {
@@ -50,8 +60,8 @@ export function decodeTree(json) {
     tree.fn[i + 1] = fn[i];
     tree.self[i + 1] = self[i];
     tree.rest[i + 1] = rest[i];
-    tree.selfCpu[i + 1] = json.period_ns ? self[i] * json.period_ns : json.nodes.self_cpu?.[i] ?? 0;
-    tree.restCpu[i + 1] = json.period_ns ? rest[i] * json.period_ns : json.nodes.rest_cpu?.[i] ?? 0;
+    tree.selfCpu[i + 1] = cpu(self, selfCpu, i);
+    tree.restCpu[i + 1] = cpu(rest, restCpu, i);
   }
   addTotals(tree);
   const {samples, cpu_ns = 0} = json.shown;
@@ -79,8 +89,9 @@ export function isLabel(tree, node) {
 class TreeBuilder {
   constructor(functions) {
     this.functions = functions;
-    this.nodes = [{parent: -1, fn: NO_FUNCTION, self: 0, rest: 0, selfCpu: 0, restCpu: 0}];
+    this.nodes = [];
     this.index = new Map();
+    this.child(-1, NO_FUNCTION);
   }
 
   child(parent, fn) {
@@ -96,49 +107,27 @@ class TreeBuilder {
 
   // Of the node of another tree.
   addOwn(node, tree, from) {
-    const to = this.nodes[node];
-    to.self += tree.self[from];
-    to.rest += tree.rest[from];
-    to.selfCpu += tree.selfCpu[from];
-    to.restCpu += tree.restCpu[from];
-  }
-
-  addTotal(node, tree, from) {
-    this.nodes[node].self += tree.total[from];
-    this.nodes[node].selfCpu += tree.totalCpu[from];
+    for (const value of OWN) this.nodes[node][value] += tree[value][from];
   }
 
   // Nodes without samples are left out.
   finish() {
-    const {nodes} = this;
+    const {functions, nodes} = this;
+    const {total, totalCpu} = treeOf(functions, nodes);
     const children = nodes.map(() => []);
-    for (const node of nodes) {
-      node.sum = node.self + node.rest;
-      node.sumCpu = node.selfCpu + node.restCpu;
-    }
     for (let i = nodes.length - 1; i > 0; --i) {
-      const parent = nodes[nodes[i].parent];
-      parent.sum += nodes[i].sum;
-      parent.sumCpu += nodes[i].sumCpu;
-      if (nodes[i].sum > 0 || nodes[i].sumCpu > 0) children[nodes[i].parent].push(i);
+      if (total[i] > 0 || totalCpu[i] > 0) children[nodes[i].parent].push(i);
     }
-    const {name} = this.functions;
-    const byShare = (a, b) => nodes[b].sumCpu - nodes[a].sumCpu || nodes[b].sum - nodes[a].sum ||
-                              (name[nodes[a].fn] < name[nodes[b].fn] ? -1 : 1);
+    const nameAt = (node) => functions.name[nodes[node].fn];
+    const byShare = (a, b) => totalCpu[b] - totalCpu[a] || total[b] - total[a] || (nameAt(a) < nameAt(b) ? -1 : 1);
     const order = [];
     const left = [[0, -1]];
     while (left.length !== 0) {
       const [from, parent] = left.pop();
-      const place = order.push({node: nodes[from], parent}) - 1;
+      const place = order.push({...nodes[from], parent}) - 1;
       for (const child of children[from].sort(byShare).reverse()) left.push([child, place]);
     }
-    const tree = newTree(this.functions, order.length);
-    order.forEach(({node, parent}, i) => {
-      tree.parent[i] = parent;
-      tree.fn[i] = node.fn;
-      for (const value of ["self", "rest", "selfCpu", "restCpu"]) tree[value][i] = node[value];
-    });
-    return addTotals(tree);
+    return treeOf(functions, order);
   }
 }
 
@@ -176,7 +165,8 @@ export function callersOf(tree, isWanted) {
     if (!isWanted[tree.fn[i]]) continue;
     let place = 0;
     for (let at = i; at > 0; at = tree.parent[at]) place = builder.child(place, tree.fn[at]);
-    builder.addTotal(place, tree, i);
+    builder.nodes[place].self += tree.total[i];
+    builder.nodes[place].selfCpu += tree.totalCpu[i];
     i = tree.end[i] - 1;
   }
   return builder.finish();
@@ -193,14 +183,14 @@ export function sumFunctions(tree, top) {
     if (i === 0) continue;
     let row = rows.get(fn[i]);
     if (!row) {
-      row = {fn: fn[i], self: 0, total: 0, selfCpu: 0, totalCpu: 0};
+      row = {fn: fn[i], self: {samples: 0, cpu_ns: 0}, total: {samples: 0, cpu_ns: 0}};
       rows.set(fn[i], row);
     }
-    row.self += tree.self[i];
-    row.selfCpu += tree.selfCpu[i];
+    row.self.samples += tree.self[i];
+    row.self.cpu_ns += tree.selfCpu[i];
     if (open[fn[i]]++ === 0) {
-      row.total += tree.total[i];
-      row.totalCpu += tree.totalCpu[i];
+      row.total.samples += tree.total[i];
+      row.total.cpu_ns += tree.totalCpu[i];
     }
     path.push(i);
   }

@@ -1,6 +1,6 @@
 // Who used the CPU: units with their processes, and containers, of which some can be chosen.
 
-import {element} from "./elements.js";
+import {element, moveFocus} from "./elements.js";
 
 const MAX_ROWS = 300;
 
@@ -34,18 +34,17 @@ export class WebList {
     this.list.children[at]?.focus();
   }
 
-  line({text, target, kind, group, samples, cpu_ns: cpu}) {
+  line(row) {
+    const {text, target, kind, group} = row;
     return element("button", {
       type: "button", class: "row " + kind, title: text, "aria-pressed": this.targets.includes(target),
       onclick: (event) => target && this.choose(target, event.ctrlKey || event.metaKey)},
       element("span", {class: "name", text}), element("span", {class: "spark", text: this.bars.get(group) ?? ""}),
-      element("span", {class: "percent", text: this.textOf({samples, cpu})}));
+      element("span", {class: "percent", text: this.textOf(row)}));
   }
 
   onKey(event) {
-    const step = {ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling"}[event.key];
-    if (!step) return;
-    document.activeElement[step]?.focus();
+    if (!moveFocus(event, [...this.list.querySelectorAll("button")])) return;
     event.preventDefault();
     event.stopPropagation();
   }

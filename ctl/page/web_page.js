@@ -10,8 +10,7 @@ import {WebList} from "./web_list.js";
 import {WebTimeline, rangeText} from "./web_timeline.js";
 import {button, element, showTable} from "./elements.js";
 import {chooseColors} from "./flame.js";
-import {decodeTree, isLabel, nameOf, valueColumn} from "./tree.js";
-import {fragmentOf, stateOf} from "./state.js";
+import {decodeTree, nameOf, valueColumn} from "./tree.js";
 import {searchFunctions} from "./search.js";
 import {sortRows} from "./table.js";
 
@@ -36,6 +35,7 @@ export class WebPage extends FlamePage {
       choose: (range) => this.update({range: textOfRange(range), zoom: ""}),
       compare: (range) => this.update({base: textOfRange(range), view: "diff"}),
       zoom: (span) => this.update({span: textOfRange(span)}, {replace: true}),
+      heat: () => this.update({heat: !this.state.heat}),
       hover: (text) => { this.times.textContent = text || this.rangesText(); }});
     this.list = new WebList((target, isMore) => this.chooseTarget(target, isMore));
     this.views = Object.entries(VIEWS).map(([view, name], i) => button(name, name + " (" + (i + 1) + ")", () => this.update({view})));
@@ -43,7 +43,7 @@ export class WebPage extends FlamePage {
     this.sandwich = element("div", {class: "sandwich"}, this.sides.callers.box, this.sides.callees.box);
     this.lines = element("section", {class: "functions wide", "aria-label": "Source lines"});
     for (const name of ["times", "error", "worth", "exports"]) this[name] = element("div", {class: name});
-    this.error.setAttribute("role", "alert");
+    this.error.role = "alert";
     this.past = element("section", {class: "past"}, this.timeline.box, element("div", {class: "tools"}, ...this.timeline.tools,
       button("Compare with this", "Another range is compared with this one (b)", () => this.setBase()),
       this.times), this.timeline.legend);
@@ -61,38 +61,32 @@ export class WebPage extends FlamePage {
     const side = new FlamePicture("Flame graph of the " + direction, {
       hover: (node) => this.showDetails(Math.max(node, 0), side.tree),
       zoom: (node) => node > 0 && this.update({fn: nameAt(node)}),
-      menu: (x, y, node) => node > 0 && this.menu.open(x, y, nameAt(node), this.entriesOf(nameAt(node), false))});
+      menu: (x, y, node) => node > 0 && this.menu.open(x, y, nameAt(node), this.entriesOf(nameAt(node)))});
     return side;
   }
 
-  readState() {
-    return stateOf(location.hash, WEB_INITIAL, WEB_CHOICES);
-  }
-
-  fragment() {
-    return fragmentOf(this.state, WEB_INITIAL);
+  get form() {
+    return [WEB_INITIAL, WEB_CHOICES];
   }
 
   begin(source) {
     this.source = source;
     this.heading.textContent = source.title;
     document.title = source.title + " - profd";
-    this.past.hidden = source.kind !== "history";
+    this.isHistory = source.kind === "history";
+    this.past.hidden = !this.isHistory;
     this.read();
   }
 
+  // A file may have no times.
   read() {
-    if (this.past.hidden) this.apply({});
-    else this.readTimeline();
-  }
-
-  readTimeline() {
     this.data.ask("timeline", "/api/timeline", [], (timeline) => {
       this.history = timeline;
+      const {windows: [first], since, until} = timeline;
+      this.past.hidden = !first && !this.isHistory;
       this.timeline.show(timeline, this.palette);
-      const {windows, since, until} = timeline;
-      if (windows.length === 0) this.showError("timeline", "The history has no windows: is continuous mode on? (profctl status)");
-      else if (this.state.range === "") this.update({range: since + "-" + until}, {replace: true});
+      if (!first && this.isHistory) this.showError("timeline", "The history has no windows: is continuous mode on? (profctl status)");
+      else if (since && this.state.range === "") this.update({range: since + "-" + until}, {replace: true});
       else this.apply({});
     });
   }
@@ -104,16 +98,16 @@ export class WebPage extends FlamePage {
   }
 
   apply(change) {
-    const {view, table, range, base, span, target} = this.state;
-    if (this.source && (this.past.hidden || range !== "")) this.ask();
+    const {view, table, range, base, span, target, heat} = this.state;
+    if (this.source && (!this.isHistory || range !== "")) this.ask();
     this.picture.box.hidden = view !== "flame" && view !== "diff";
     this.sandwich.hidden = view !== "sandwich";
     this.lines.hidden = view !== "lines";
     super.apply(change);
     this.table.box.hidden = view === "flame" && !table;
     this.table.box.classList.toggle("wide", view === "table");
-    this.views.forEach((one, i) => one.setAttribute("aria-pressed", Object.keys(VIEWS)[i] === view));
-    this.timeline.mark(rangeOf(range), rangeOf(base), rangeOf(span));
+    this.views.forEach((one, i) => one.ariaPressed = Object.keys(VIEWS)[i] === view);
+    this.timeline.mark(rangeOf(range), rangeOf(base), rangeOf(span), heat);
     this.times.textContent = this.rangesText();
     this.list.mark(target);
     this.showExports();
@@ -121,7 +115,9 @@ export class WebPage extends FlamePage {
 
   rangesText() {
     const [range, base] = [rangeOf(this.state.range), rangeOf(this.state.base)];
-    return (range ? rangeText(range) : "") + (base ? ", compared with " + rangeText(base) : "");
+    const {untimed} = this.history;
+    return (range ? rangeText(range) : "") + (base ? ", compared with " + rangeText(base) : "") +
+        (untimed ? ", " + counted(untimed, "later sample") + " without time" : "");
   }
 
   ask() {
@@ -179,20 +175,19 @@ export class WebPage extends FlamePage {
   // Its filters are those of the request.
   chooseTree() {
     this.tree = this.whole;
-    this.values = valueColumn(this.tree, this.scope.hasCpu);
     const isNew = this.isNew ?? true;
     this.isNew = false;
     return isNew;
   }
 
   chooseColors() {
-    const {palette: {more, less, label, small}, difference} = this;
+    const {palette: {more, less, small}, difference} = this;
     if (this.state.view !== "diff" || !difference) return super.chooseColors();
     const changes = new Map(difference.map(({name, total_change: points}) => [name, points]));
     const shade = (points) => Math.abs(points) < 0.1 ? small :
         `color-mix(in oklab, ${points > 0 ? more : less} ${Math.min(30 + 7 * Math.abs(points), 100)}%, ${small})`;
     return {
-      colorOf: (node) => node === 0 || isLabel(this.tree, node) ? label : shade(changes.get(nameOf(this.tree, node)) ?? 0),
+      colorOf: (fn) => shade(changes.get(this.tree.functions.name[fn]) ?? 0),
       legend: [{name: "larger share than before", color: more}, {name: "smaller share", color: less}, {name: "no change", color: small}]};
   }
 
@@ -215,7 +210,7 @@ export class WebPage extends FlamePage {
     const share = (side, otherwise) => (side ? percentText(side.self_percent) : otherwise);
     showTable(this.table.box, ["Before", "Now", "Change", "Function"], isMissing ? [] : (this.difference ?? []).map((row) => [
       share(row.base, "new"), share(row.new, "gone"), (row.change > 0 ? "+" : "") + row.change.toFixed(1),
-      element("button", {type: "button", text: row.name, onclick: () => super.chooseFunction(row.name)})]));
+      button(row.name, "", () => super.chooseFunction(row.name))]));
   }
 
   chooseFunction(name) {
@@ -245,10 +240,9 @@ export class WebPage extends FlamePage {
   }
 
   askDifference(stacks) {
-    this.difference = this.state.base === "" ? null : this.difference;
-    if (this.state.base === "") return;
-    const base = sampleFields({range: this.state.base, target: []}, "base_");
-    this.data.ask("diff", "/api/diff", [...stacks, ...base], ({rows}) => {
+    const {base} = this.state;
+    if (base === "") this.difference = null;
+    else this.data.ask("diff", "/api/diff", [...stacks, ...sampleFields({range: base, target: []}, "base_")], ({rows}) => {
       this.difference = rows;
       this.apply({});
     });
@@ -264,7 +258,7 @@ export class WebPage extends FlamePage {
   }
 
   showLines(name, {lines}) {
-    const share = (value) => (value.samples > 0 ? this.scope.shareText({samples: value.samples, cpu: value.cpu_ns}) : "");
+    const share = (value) => (value.samples > 0 ? this.scope.shareText(value) : "");
     const files = new Set(lines.map(({file}) => file));
     showTable(this.lines, ["Self", "Total", "Line", name + " " + [...files].join(", ")], lines.map((line) => [
       share(line.self), share(line.total), String(line.line || "?"), element("code", {text: line.text ?? line.file})]));
@@ -273,7 +267,7 @@ export class WebPage extends FlamePage {
   showList() {
     if (!this.listed) return;
     const {durationNs} = this.scope;
-    const textOf = (value) => (durationNs > 0 ? percentText(100 * value.cpu / durationNs) : this.scope.shareText(value));
+    const textOf = (value) => (durationNs > 0 ? percentText(100 * value.cpu_ns / durationNs) : this.scope.shareText(value));
     this.list.show(this.listed, textOf, this.history.groups);
   }
 
@@ -290,7 +284,7 @@ export class WebPage extends FlamePage {
   }
 
   reset() {
-    this.update({target: [], fn: "", zoom: "", q: "", focus: "", hide: []});
+    this.update({target: [], fn: "", zoom: "", q: "", focus: "", hide: [], range: this.isHistory ? this.state.range : ""});
   }
 
   showChips() {
@@ -300,7 +294,8 @@ export class WebPage extends FlamePage {
 
   onCommandKey(key) {
     const view = Object.keys(VIEWS)[key - 1];
-    const commands = {f: () => this.list.filter.focus(), b: () => this.setBase(), r: () => this.readAgain(), h: () => this.timeline.box.focus()};
+    const commands = {f: () => this.list.filter.focus(), b: () => this.setBase(), r: () => this.readAgain(), h: () => this.timeline.box.focus(),
+      g: this.timeline.on.heat};
     if (view) this.update({view});
     else if (!commands[key]) return super.onCommandKey(key);
     else commands[key]();

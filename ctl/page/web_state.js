@@ -9,6 +9,7 @@ export const WEB_INITIAL = {
   range: "",   // what is shown: "SINCE-UNTIL", milliseconds since 1970
   base: "",    // what it is compared with
   span: "",    // what the timeline shows; empty: all
+  heat: false, // the timeline is a heat map
   target: [],  // "unit:nginx.service", "pid:812"
   fn: "",      // the function of a sandwich, or of lines
 };

@@ -1,15 +1,17 @@
 // CPU use over time, stacked by group, in which a range is chosen, and another to compare with.
 
-import {button, element, showLegend} from "./elements.js";
+import {button, contextOf, element, showLegend} from "./elements.js";
+import {counted} from "./numbers.js";
 
 const LARGEST = 7;  // as many as there are colours
 const LEAST_MOVE = 4;  // pixels; less is a click
 const LEAST_SPAN = 10_000;  // ms
 const AXIS = 16;  // pixels
+const PART = 20;  // ms: a part of a second
 const TICK = 90;
 const STEPS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
 const HELP = "CPU use over time. Drag chooses a range, with Shift one to compare with. " +
-    "Left and Right move it, with Shift its end; + - 0 zoom; End is the newest window";
+    "Left and Right move it, with Shift its end; + - 0 zoom; End is the newest window; g: parts of seconds, also by Up and Down";
 
 // The heights of a window's parts, from the lowest on: of each of the largest groups, which come
 // first in the list of groups, and of all others.
@@ -33,18 +35,19 @@ export function moved(windows, {since, until}, byStart, byEnd) {
 }
 
 function timeTextOf(ms) {
-  const time = new Date(ms);
-  return {date: time.toLocaleDateString("sv"), clock: time.toLocaleTimeString("sv")};
+  const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  const [date, clock] = local.toISOString().replace(/(\.000)?Z/, "").split("T");
+  return {date, clock};
 }
 
-// "2026-11-20 14:05:00 to 14:06:00"
+// "2026-11-20 14:05:00 to 14:06:00.020"
 export function rangeText({since, until}) {
   const [a, b] = [timeTextOf(since), timeTextOf(until)];
   return a.date + " " + a.clock + " to " + (a.date === b.date ? "" : b.date + " ") + b.clock;
 }
 
 export class WebTimeline {
-  // `on`: {choose(range), compare(range), zoom(span or null), hover(text)}.
+  // `on`: {choose(range), compare(range), zoom(span or null), hover(text), heat()}.
   constructor(on) {
     Object.assign(this, {on, windows: []});
     this.canvas = element("canvas");
@@ -56,7 +59,8 @@ export class WebTimeline {
       onwheel: (event) => this.turn(event), onkeydown: (event) => this.onKey(event)}, this.canvas, ...this.marks);
     this.legend = element("div", {class: "legend"});
     this.tools = [button("+", "Zoom in (+)", () => this.zoomBy(0.5)), button("−", "Zoom out (-)", () => this.zoomBy(2)),
-                  button("All", "The whole history (0)", () => on.zoom(null))];
+                  button("All", "The whole history (0)", () => on.zoom(null)),
+                  this.toggle = button("Heat map", "Parts of each second (g)", on.heat)];
     new ResizeObserver(() => this.draw()).observe(this.box);
   }
 
@@ -64,12 +68,16 @@ export class WebTimeline {
     Object.assign(this, data, {palette, colors: [...palette.libraries, palette.small]});
     const largest = this.groups.slice(0, LARGEST).map(({name}, i) => ({name, color: this.colors[i]}));
     showLegend(this.legend, [...largest, {name: "others", color: palette.small}]);
+    this.parts = this.windows.flatMap(({since, parts = []}) => parts.map(
+      (samples, i) => ({since: since + i * PART, until: since + (i + 1) * PART, samples})));
+    this.toggle.hidden = this.parts.length === 0;
     this.draw();
   }
 
   // Each is null where there is none.
-  mark(range, base, zoomed) {
-    Object.assign(this, {range, base, zoomed});
+  mark(range, base, zoomed, isWanted) {
+    Object.assign(this, {range, base, zoomed, isWanted});
+    this.toggle.ariaPressed = isWanted;
     this.draw();
   }
 
@@ -87,32 +95,47 @@ export class WebTimeline {
     return since + x / this.box.clientWidth * (until - since);
   }
 
+  get isHeat() {
+    return this.isWanted && !this.toggle.hidden;
+  }
+
+  get units() {
+    return this.isHeat ? this.parts : this.windows;
+  }
+
   draw() {
+    this.box.classList.toggle("heat", this.isHeat);
     const {clientWidth: width, clientHeight: height} = this.box;
     if (this.windows.length === 0 || width === 0) return;
-    const ratio = devicePixelRatio;
-    Object.assign(this.canvas, {width: width * ratio, height: height * ratio});
-    Object.assign(this.canvas.style, {width: width + "px", height: height + "px"});
-    const context = this.canvas.getContext("2d");
-    context.scale(ratio, ratio);
+    const context = contextOf(this.canvas, width, height);
     const {since, until} = this.span;
     const shown = this.windows.filter((window) => window.until > since && window.since < until);
-    const most = Math.max(...shown.map((window) => window.cpu_percent), 1);
+    const {isHeat} = this;
+    const most = Math.max(...shown.map((window) => (isHeat ? Math.max(...window.parts) : window.cpu_percent)), 1);
     const scale = (height - AXIS - 14) / most;
     for (const window of shown) {
       const x = this.xOf(window.since);
       const wide = this.xOf(window.until) - x;
       let y = height - AXIS;
-      partsOf(window).forEach((part, i) => {
-        context.fillStyle = this.colors[i];
-        context.fillRect(x, y - part * scale, Math.max(wide - (wide > 4), 1), part * scale);
-        y -= part * scale;
+      (isHeat ? window.parts : partsOf(window)).forEach((part, i) => {
+        const tall = isHeat ? (height - AXIS) / window.parts.length : part * scale;
+        context.fillStyle = isHeat ? this.shade(context, window.since + i * PART, part / most) : this.colors[i];
+        y -= tall;
+        context.fillRect(x, y, Math.max(wide - (wide > 4), 1), tall);
       });
     }
+    context.globalAlpha = 1;
     this.drawAxis(context, width, height - AXIS);
-    context.fillText(most.toFixed(0) + " % of one CPU", 3, 1);
-    this.place(0, this.range);
-    this.place(1, this.base);
+    if (!isHeat) context.fillText(most.toFixed(0) + " % of one CPU", 3, 1);
+    [this.range, this.base, this.drawn].forEach((range, i) => this.place(i, isHeat ? null : range));
+  }
+
+  // Of a part: the more samples, the darker. A second begins at the bottom, as in FlameScope.
+  shade(context, since, share) {
+    const range = this.drawn ?? this.range;
+    const isChosen = range && range.since < since + PART && since < range.until;
+    context.globalAlpha = share > 0 ? 0.2 + 0.8 * share : isChosen ? 0.1 : 0;
+    return isChosen ? this.palette.more : this.palette.native;
   }
 
   // A tick at each round local time.
@@ -136,45 +159,58 @@ export class WebTimeline {
     Object.assign(this.marks[kind].style, {left: left + "px", width: Math.max(right - left, 2) + "px"});
   }
 
-  xOfEvent(event) {
-    return event.clientX - this.box.getBoundingClientRect().left;
+  timeOf(event) {
+    const {left, top, height} = this.box.getBoundingClientRect();
+    const at = this.timeAt(event.clientX - left);
+    const second = this.isHeat && this.windows.find(({until}) => at < until);
+    if (!second) return at;
+    const part = 1 - (event.clientY - top) / (height - AXIS);
+    return second.since + 1000 * Math.min(Math.max(part, 0), 0.999);
   }
 
   press(event) {
     if (event.button !== 0 || this.windows.length === 0) return;
     this.box.setPointerCapture(event.pointerId);
-    this.start = this.xOfEvent(event);
+    this.start = this.timeOf(event);
   }
 
   move(event) {
     if (this.windows.length === 0) return;
-    if (this.start !== undefined) return this.place(2, this.dragged(event));
-    const at = this.timeAt(this.xOfEvent(event));
-    const window = this.windows.find(({since, until}) => since <= at && at < until);
-    this.on.hover(window ? this.textOf(window) : "");
+    if (this.start !== undefined) return this.showDragged(this.dragged(event));
+    const at = this.timeOf(event);
+    const unit = this.units.find(({since, until}) => since <= at && at < until);
+    this.on.hover(unit ? this.textOf(unit) : "");
   }
 
   dragged(event) {
-    const [a, b] = [this.start, this.xOfEvent(event)].sort((one, other) => one - other);
-    return {since: this.timeAt(a), until: this.timeAt(b - a < LEAST_MOVE ? a + 1 : b)};
+    const [a, b] = [this.start, this.timeOf(event)].sort((one, other) => one - other);
+    const least = this.isHeat ? 0 : this.timeAt(LEAST_MOVE) - this.timeAt(0);
+    return {since: a, until: b - a <= least ? a + 1 : b};
+  }
+
+  showDragged(range) {
+    this.drawn = range;
+    this.draw();
   }
 
   textOf(window) {
+    const time = rangeText(window) + ": ";
+    if (this.isHeat) return time + counted(window.samples, "sample");
     const top = window.top.map(([group, percent]) => this.groups[group].name + " " + percent.toFixed(1) + " %");
-    return rangeText(window) + ": " + window.cpu_percent.toFixed(1) + " % of one CPU: " + top.join(", ");
+    return time + window.cpu_percent.toFixed(1) + " % of one CPU: " + top.join(", ");
   }
 
   release(event) {
     if (this.start === undefined) return;
-    const range = snapped(this.windows, this.dragged(event));
+    const range = snapped(this.units, this.dragged(event));
     this.start = undefined;
-    this.place(2, null);
+    this.showDragged(null);
     if (range) this.on[event.shiftKey ? "compare" : "choose"](range);
   }
 
   turn(event) {
     event.preventDefault();
-    this.zoomBy(event.deltaY > 0 ? 1.5 : 0.67, this.timeAt(this.xOfEvent(event)));
+    this.zoomBy(event.deltaY > 0 ? 1.5 : 0.67, this.timeOf(event));
   }
 
   zoomBy(factor, center = this.timeAt(this.box.clientWidth / 2)) {
@@ -188,11 +224,12 @@ export class WebTimeline {
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || this.windows.length === 0) return;
-    const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+    const [second, part] = this.isHeat ? [1000 / PART, 1] : [1, 0];
+    const step = {ArrowLeft: -second, ArrowRight: second, ArrowDown: -part, ArrowUp: part}[event.key];
     const keys = {"+": () => this.zoomBy(0.5), "-": () => this.zoomBy(2), 0: () => this.on.zoom(null),
                   End: () => this.on.choose(this.windows.at(-1))};
     if (!step && !keys[event.key]) return;
-    const next = step && moved(this.windows, this.range ?? this.span, event.shiftKey ? 0 : step, step);
+    const next = step && moved(this.units, this.range ?? this.units[0], event.shiftKey ? 0 : step, step);
     if (next) this.on.choose(next);
     keys[event.key]?.();
     event.preventDefault();

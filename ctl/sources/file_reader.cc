@@ -30,7 +30,8 @@ enum class ReaderOperation : std::uint32_t {
   kReadProfile = 1,
   kReadSummary,
   kFindNames,
-  kFindLineless
+  kFindLineless,
+  kReadTimes
 };
 
 constexpr sandbox::ChildLimits kReaderLimits{.memory_bytes = std::uint64_t{1} << 30,
@@ -147,6 +148,12 @@ Result<std::vector<LinelessFile>> read_lineless_files(int fd) {
   return find_lineless_files(*bytes);
 }
 
+Result<TimesFile> read_times_file(int fd) {
+  const Result<std::string> bytes = read_bytes(fd);
+  if (!bytes) return bytes.error();
+  return decode_times_file(*bytes);
+}
+
 // The child's side.
 
 Result<std::string> encoded_profile(int fd, bool is_folded) {
@@ -187,6 +194,11 @@ Result<std::string> answer_of_reader(const Request& request, const std::vector<U
       auto lineless = read_lineless_files(file);
       if (!lineless) return lineless.error();
       return sandbox::encode(WireLinelessFiles{std::move(*lineless)});
+    }
+    case ReaderOperation::kReadTimes: {
+      const auto times = read_times_file(file);
+      if (!times) return times.error();
+      return encode_times_file(*times);
     }
   }
   return fail(ErrorCode::kInternal, "unknown request");
@@ -271,6 +283,19 @@ Result<std::vector<NamedAddress>> FileReader::find_names(const SourceFile& file,
   auto found = sandbox::decode<WireNames>(*answer);
   if (!found) return found.error();
   return std::move(found->names);
+}
+
+Result<TimesFile> FileReader::read_times(const SourceFile& file) {
+  Result<TimesFile> times = fail(ErrorCode::kInternal, "not read");
+  if (file.is_of_another_user()) {
+    const int fd = file.fd();
+    const auto answer = ask(request_of(ReaderOperation::kReadTimes), {&fd, 1});
+    times = answer ? decode_times_file(*answer) : Result<TimesFile>(answer.error());
+  } else {
+    times = read_times_file(file.fd());
+  }
+  if (!times) return error_of_file(file.path(), times.error());
+  return times;
 }
 
 Result<std::vector<LinelessFile>> FileReader::find_lineless(const SourceFile& file) {

@@ -19,6 +19,7 @@
 #include "formats/base/unique_fd.h"
 #include "formats/profile/lineless_files.h"
 #include "formats/profile/profile.h"
+#include "formats/profile/times_file.h"
 
 namespace profd {
 
@@ -64,6 +65,8 @@ class FileReader {
   // A profile without names where the file is of gperftools. Errors have the path.
   [[nodiscard]] Result<std::variant<Samples, Profile>> read(const SourceFile& file);
   [[nodiscard]] Result<DirectorySummary> read_summary(const SourceFile& file);
+  // Of the samples of all profiles of a directory, in their order. Errors have the path.
+  [[nodiscard]] Result<TimesFile> read_times(const SourceFile& file);
   // Of a .pb.gz or .pb file. Errors have the path.
   [[nodiscard]] Result<std::vector<LinelessFile>> find_lineless(const SourceFile& file);
   // As find_mapped_names().

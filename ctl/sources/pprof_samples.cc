@@ -104,7 +104,11 @@ class PprofImport {
   Result<void> finish(const PprofTables& tables) {
     if (!begun_) begin(tables);
     if (error_) return *error_;
-    return {};
+    if (tables.times.empty()) return {};
+    auto times = decode_sample_times(tables.times);
+    if (!times) return times.error();
+    if (to_.set_times(std::move(*times))) return {};
+    return malformed("its times are of other samples");
   }
 
  private:
@@ -119,6 +123,7 @@ class PprofImport {
     to_.event = places_.event;
     to_.has_cpu_time = places_.cpu || places_.period_ns > 0;
     to_.duration_ns = std::max<std::int64_t>(tables.duration_ns, 0);
+    to_.time_ns = std::max<std::int64_t>(tables.time_ns, 0);
     texts_.assign(tables.texts.size(), kNotAdded);
     for (const PprofTables::Location& location : tables.locations) add_location(tables, location);
   }

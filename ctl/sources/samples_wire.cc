@@ -26,6 +26,8 @@ struct WireSamples {
   std::vector<std::vector<SampledFrame>> locations;
   std::vector<SampleLabels> labels;
   std::vector<WireRow> rows;
+  std::int64_t time_ns = 0;
+  std::string times;  // encoded; empty: none
 };
 
 bool are_valid(const WireSamples& wire) {
@@ -47,7 +49,8 @@ bool are_valid(const WireSamples& wire) {
            std::ranges::all_of(
                row.stack, [&](std::uint32_t location) { return location < wire.locations.size(); });
   };
-  return wire.duration_ns >= 0 && std::ranges::all_of(wire.functions, is_function) &&
+  return wire.duration_ns >= 0 && wire.time_ns >= 0 &&
+         std::ranges::all_of(wire.functions, is_function) &&
          std::ranges::all_of(wire.locations, are_frames) &&
          std::ranges::all_of(wire.labels, is_label_set) && std::ranges::all_of(wire.rows, is_row);
 }
@@ -58,6 +61,7 @@ Samples samples_of(const WireSamples& wire) {
   samples.event = wire.event;
   samples.has_cpu_time = wire.has_cpu_time;
   samples.duration_ns = wire.duration_ns;
+  samples.time_ns = wire.time_ns;
   std::vector<std::uint32_t> texts;
   for (const std::string& text : wire.texts) texts.push_back(samples.add_text(text));
   std::vector<std::uint32_t> functions;
@@ -96,7 +100,8 @@ std::string encode_samples(const Samples& samples) {
                    .functions = {samples.functions().begin(), samples.functions().end()},
                    .locations = {},
                    .labels = {samples.labels().begin(), samples.labels().end()},
-                   .rows = {}};
+                   .rows = {},
+                   .times = {}};
   for (std::uint32_t i = 0; i < samples.text_count(); ++i) {
     wire.texts.emplace_back(samples.text(i));
   }
@@ -114,14 +119,21 @@ std::string encode_samples(const Samples& samples) {
                          .samples = row.value.samples,
                          .cpu_ns = row.value.cpu_ns});
   }
+  wire.time_ns = samples.time_ns;
+  if (samples.times()) wire.times = encode_sample_times(*samples.times());
   return sandbox::encode(wire);
 }
 
 Result<Samples> decode_samples(std::string_view bytes) {
   const auto wire = sandbox::decode<WireSamples>(bytes);
   if (!wire) return wire.error();
-  if (!are_valid(*wire)) return malformed("the answer of the sandboxed reader is malformed");
-  return samples_of(*wire);
+  const auto is_malformed = malformed("the answer of the sandboxed reader is malformed");
+  if (!are_valid(*wire)) return is_malformed;
+  Samples samples = samples_of(*wire);
+  if (wire->times.empty()) return samples;
+  auto times = decode_sample_times(wire->times);
+  if (!times || !samples.set_times(std::move(*times))) return is_malformed;
+  return samples;
 }
 
 }  // namespace profd

@@ -158,7 +158,19 @@ class SourceOpener {
       auto added = add_profile(directory, *summary, profile, source);
       if (!added) return added.error();
     }
+    if (auto added = add_times(directory, source.samples); !added) return added.error();
     return source;
+  }
+
+  Result<void> add_times(const fs::path& directory, Samples& samples) {
+    const auto file = SourceFile::open(directory / kTimesFile);
+    if (!file && file.error().code == ErrorCode::kNotFound) return {};
+    if (!file) return file.error();
+    auto read = reader_.read_times(*file);
+    if (!read) return read.error();
+    samples.time_ns = read->start_ns;
+    if (samples.set_times(std::move(read->times))) return {};
+    return malformed(file->path() + " has the times of other samples");
   }
 
   Result<void> add_profile(const fs::path& directory, const DirectorySummary& summary,

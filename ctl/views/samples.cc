@@ -1,5 +1,6 @@
 #include "ctl/views/samples.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
@@ -28,6 +29,12 @@ void append_varint(std::uint64_t number, std::string& to) {
 std::string_view name_of(FrameKind kind) {
   constexpr std::array<std::string_view, kFrameKinds> kNames = {"native", "kernel", "runtime"};
   return kNames.at(static_cast<std::size_t>(kind));
+}
+
+SampleValue part_of(const SampleValue& value, std::int64_t samples) {
+  if (value.samples == 0) return {};
+  const auto cpu_ns = __extension__ static_cast<__int128>(value.cpu_ns) * samples / value.samples;
+  return {.samples = samples, .cpu_ns = static_cast<std::int64_t>(cpu_ns)};
 }
 
 void add_to(SeededHash& hash, const SampledFunction& function) {
@@ -89,7 +96,56 @@ std::string_view Samples::keep(std::string bytes) {
 }
 
 void Samples::keep_labels(const std::vector<bool>& is_kept) {
-  std::erase_if(rows_, [&](const Row& row) { return !is_kept[row.labels]; });
+  std::vector<bool> rows;
+  rows.reserve(rows_.size());
+  for (const Row& row : rows_) rows.push_back(is_kept[row.labels]);
+  keep_rows(rows);
+}
+
+void Samples::keep_rows(const std::vector<bool>& is_kept) {
+  std::vector<std::uint32_t> places(rows_.size());
+  std::uint32_t kept = 0;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    places[i] = kept;
+    if (is_kept[i]) rows_[kept++] = rows_[i];
+  }
+  rows_.resize(kept);
+  if (!times_) return;
+  std::erase_if(times_->entries, [&](const SampleTime& time) { return !is_kept[time.sample]; });
+  for (SampleTime& time : times_->entries) time.sample = places[time.sample];
+}
+
+bool Samples::set_times(SampleTimes times) {
+  std::vector<std::int64_t> left;
+  left.reserve(rows_.size());
+  for (const Row& row : rows_) left.push_back(row.value.samples);
+  times_.reset();
+  for (const SampleTime& time : times.entries) {
+    if (time.sample >= left.size() || (left[time.sample] -= time.count) < 0) return false;
+  }
+  times_ = std::move(times);
+  return true;
+}
+
+void Samples::keep_ticks(std::uint32_t since, std::uint32_t until) {
+  if (!times_) return;
+  until = std::min(until, times_->until);
+  since = std::min(since, until);
+  auto& entries = times_->entries;
+  std::erase_if(entries,
+                [&](const SampleTime& time) { return time.tick < since || time.tick >= until; });
+  std::vector<std::int64_t> counts(rows_.size());
+  for (const SampleTime& time : entries) counts[time.sample] += time.count;
+  std::vector<bool> is_kept;
+  is_kept.reserve(rows_.size());
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    is_kept.push_back(counts[i] != 0);
+    rows_[i].value = part_of(rows_[i].value, counts[i]);
+  }
+  keep_rows(is_kept);
+  constexpr std::int64_t kTickNs = std::int64_t{kTickMs} * 1'000'000;
+  duration_ns = std::clamp<std::int64_t>(duration_ns - since * kTickNs, 0,
+                                         std::int64_t{until - since} * kTickNs);
 }
 
 void Samples::read_locations(const Row& row, std::vector<std::uint32_t>& locations) const {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@
 
 #include "formats/base/seeded_hash.h"
 #include "formats/profile/interned.h"
+#include "formats/profile/sample_times.h"
 #include "formats/profile/text_blocks.h"
 
 namespace profd {
@@ -87,6 +89,9 @@ struct SampleValue {
   return static_cast<std::uint32_t>(number - 1);
 }
 
+// Of `samples` of the value's samples. Each has the same CPU time.
+[[nodiscard]] SampleValue part_of(const SampleValue& value, std::int64_t samples);
+
 class Samples {
  public:
   struct Row {
@@ -105,6 +110,7 @@ class Samples {
   std::string event = "cpu";     // what was sampled
   bool has_cpu_time = false;     // cpu_ns is known
   std::int64_t duration_ns = 0;  // 0: unknown
+  std::int64_t time_ns = 0;      // of the start, since the epoch; 0: unknown
 
   std::uint32_t add_text(std::string_view text) { return texts_.add(text); }
   std::uint32_t add_function(const SampledFunction& function) { return functions_.add(function); }
@@ -118,6 +124,12 @@ class Samples {
   void add_encoded(std::string_view stack, std::uint32_t labels, const SampleValue& value);
   // Keeps bytes that stacks lie in. Returns where they are from then on. At most once.
   std::string_view keep(std::string bytes);
+  // The times of rows. False: a row is not there, or was not taken so often; then there are none.
+  bool set_times(SampleTimes times);
+  // None: the samples have no times.
+  [[nodiscard]] const std::optional<SampleTimes>& times() const { return times_; }
+  // Keeps what was taken from `since` to `until`, these are ticks, and leaves out all without time.
+  void keep_ticks(std::uint32_t since, std::uint32_t until);
   // Removes the rows of the other label sets.
   void keep_labels(const std::vector<bool>& is_kept);
   void reserve(std::size_t rows) { rows_.reserve(rows_.size() + rows); }
@@ -142,6 +154,9 @@ class Samples {
   [[nodiscard]] SampleValue sum() const;
 
  private:
+  // Removes the rows that are not kept, with their times.
+  void keep_rows(const std::vector<bool>& is_kept);
+
   InternedTexts texts_;
   InternedValues<SampledFunction> functions_;
   InternedValues<SampledFrame> frames_;
@@ -151,6 +166,7 @@ class Samples {
   std::unique_ptr<std::string> kept_;
   TextBlocks stacks_;
   std::vector<Row> rows_;
+  std::optional<SampleTimes> times_;  // by index in rows_
 };
 
 }  // namespace profd

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ctl/sources/target_labels.h"
+#include "ctl/web/session_timeline.h"
 
 namespace profd {
 namespace {
@@ -44,6 +45,7 @@ Result<Source> ShownSamples::open(const TimeRange& range, const TargetRequest& t
   if (narrows) {
     if (auto kept = keep_target(target, source->samples); !kept) return kept.error();
   }
+  if (!is_history()) keep_range(range, source->samples);
   if (!source->samples.rows().empty()) return source;
   return fail(ErrorCode::kNotFound, source->title + " has no samples",
               "nothing used the CPU then, or too little for a sample");
@@ -52,7 +54,8 @@ Result<Source> ShownSamples::open(const TimeRange& range, const TargetRequest& t
 Result<std::shared_ptr<const Source>> ShownSamples::get(const TimeRange& range,
                                                         const TargetRequest& target) {
   const auto known = std::ranges::find_if(kept_, [&](const Kept& kept) {
-    return (!is_history() || kept.range == range) && kept.target == target;
+    const bool has_times = is_history() || kept.source->samples.times();
+    return (!has_times || kept.range == range) && kept.target == target;
   });
   if (known != kept_.end()) {
     Kept kept = std::move(*known);

@@ -20,10 +20,10 @@ class ShownSamples {
   ShownSamples(Client& client, SourceRequest source);
 
   [[nodiscard]] const SourceRequest& source() const { return source_; }
-  // Samples have times: the source is the history.
+  // The source is the history. Samples of a session may have times, too.
   [[nodiscard]] bool is_history() const { return source_.name.empty(); }
 
-  // Of a file, directory or session, `range` is not looked at. kNotFound: there are no samples.
+  // Where samples have no times, `range` is not looked at. kNotFound: there are no samples.
   [[nodiscard]] Result<std::shared_ptr<const Source>> get(const TimeRange& range,
                                                           const TargetRequest& target);
 

@@ -12,6 +12,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "ctl/web/session_timeline.h"
 #include "formats/base/json_text.h"
 #include "formats/base/time_text.h"
 #include "formats/base/utf8_text.h"
@@ -26,12 +27,6 @@ constexpr std::uint64_t kUsualRangeMs = 600'000;
 constexpr std::size_t kBarColumns = 16;
 // Two days of minutes and 30 days of hours are 3600; this is a limit for a daemon with a bug.
 constexpr std::size_t kMaxTimelineWindows = 20'000;
-
-struct TimedWindow {
-  std::uint64_t since_ms = 0;
-  std::uint64_t until_ms = 0;
-  WindowShares shares;
-};
 
 // Milliseconds since 1970 of a time that the daemon sends; 0 for a text that is none.
 std::uint64_t ms_of(const std::string& utc) {
@@ -86,14 +81,25 @@ class TimelineJson {
     }
   }
 
-  object json(const TimeRange& range) {
+  object json() {
     array groups = number_groups();
     array windows;
     windows.reserve(windows_.size());
     for (const TimedWindow& window : windows_) windows.push_back(json_of_window(window));
-    object json{{"groups", std::move(groups)}, {"windows", std::move(windows)}};
-    if (!windows_.empty()) add_range(range, json);
-    return json;
+    return {{"groups", std::move(groups)}, {"windows", std::move(windows)}};
+  }
+
+  // In whole windows.
+  void add_range(const TimeRange& range, object& json) const {
+    if (windows_.empty()) return;
+    const std::uint64_t end = windows_.back().until_ms;
+    const bool is_open = range == TimeRange();
+    std::uint64_t since = is_open ? end - std::min(end, kUsualRangeMs) : range.since_ms;
+    const auto first = std::ranges::find_if(
+        windows_, [&](const TimedWindow& window) { return window.until_ms > since; });
+    if (first != windows_.end()) since = first->since_ms;
+    json.emplace("since", since);
+    json.emplace("until", std::max(std::min(range.until_ms, end), since + 1));
   }
 
  private:
@@ -135,21 +141,12 @@ class TimelineJson {
     for (const GroupShare& group : shares.groups) {
       top.push_back(array{groups_.at(id_of(group)).number, group.cpu_percent});
     }
-    return object{{"since", window.since_ms},  {"until", window.until_ms},
-                  {"seconds", shares.seconds}, {"cpu_percent", shares.cpu_percent},
-                  {"samples", shares.samples}, {"top", std::move(top)}};
-  }
-
-  // In whole windows.
-  void add_range(const TimeRange& range, object& json) const {
-    const std::uint64_t end = windows_.back().until_ms;
-    const bool is_open = range == TimeRange();
-    std::uint64_t since = is_open ? end - std::min(end, kUsualRangeMs) : range.since_ms;
-    const auto first = std::ranges::find_if(
-        windows_, [&](const TimedWindow& window) { return window.until_ms > since; });
-    if (first != windows_.end()) since = first->since_ms;
-    json.emplace("since", since);
-    json.emplace("until", std::max(std::min(range.until_ms, end), since + 1));
+    object json{{"since", window.since_ms},  {"until", window.until_ms},
+                {"seconds", shares.seconds}, {"cpu_percent", shares.cpu_percent},
+                {"samples", shares.samples}, {"top", std::move(top)}};
+    if (!window.parts.empty())
+      json.emplace("parts", array(window.parts.begin(), window.parts.end()));
+    return json;
   }
 
   const std::vector<TimedWindow>& windows_;  // not empty where there are groups
@@ -162,7 +159,20 @@ Result<std::string> timeline_json(Client& client, const TargetRequest& target,
                                   const TimeRange& range) {
   const auto windows = read_windows(client, target);
   if (!windows) return windows.error();
-  return json_text(TimelineJson(*windows).json(range));
+  TimelineJson timeline(*windows);
+  object json = timeline.json();
+  timeline.add_range(range, json);
+  return json_text(json);
+}
+
+std::string timeline_json(const Samples& samples) {
+  const std::vector<TimedWindow> windows = seconds_of_session(samples);
+  object json = TimelineJson(windows).json();
+  if (windows.empty()) return json_text(json);
+  auto untimed = static_cast<std::uint64_t>(samples.sum().samples);
+  for (const TimedWindow& window : windows) untimed -= window.shares.samples;
+  json.emplace("untimed", untimed);
+  return json_text(json);
 }
 
 }  // namespace profd

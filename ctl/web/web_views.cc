@@ -109,7 +109,10 @@ Result<std::string> WebViews::source(const WebRequest& /*request*/) {
 Result<std::string> WebViews::timeline(const WebRequest& request) {
   auto target = read_target(request);
   if (!target) return target.error();
-  if (!samples_.is_history()) return std::string(R"({"groups":[],"windows":[]})");
+  if (!samples_.is_history()) {
+    const auto whole = samples_.get({}, *target);
+    return whole ? Result<std::string>(timeline_json((*whole)->samples)) : whole.error();
+  }
   return timeline_json(client_, target->empty() ? samples_.source().target : *target,
                        samples_.source().range);
 }

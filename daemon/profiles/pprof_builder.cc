@@ -69,7 +69,9 @@ class ProfileNamer {
     name_files(files);
     if (names_.line_budget != nullptr) names_.files.add_lines(files, *names_.line_budget);
     name_vdso();
+    if (snapshot_.times_until) profile_.times = {.until = *snapshot_.times_until};
     for (const ProcessSnapshot& process : snapshot_.processes) add(process);
+    if (profile_.times) normalize(*profile_.times);
     return {std::move(profile_),
             shares_,
             std::move(label_sets_),
@@ -158,6 +160,7 @@ class ProfileNamer {
     add_label_sets(process);
     label_sets_.push_back(labels_.empty() ? 0 : labels_.begin()->second);
     jit_.clear();
+    if (profile_.times) ticks_ = TicksOfStacks(process.samples.times);
     const auto stacks = process.samples.stacks.stacks();
     for (const StackTable::Stack& stack : stacks) {
       const bool is_resolved = process.jit && stack.is_timed;
@@ -192,8 +195,17 @@ class ProfileNamer {
     for (const NamedLocation& location : stack_) locations.push_back(location.index);
     const auto count = static_cast<std::int64_t>(samples);
     const std::array values{count, count * period_.value};
-    profile_.add_sample(
+    const std::uint32_t sample = profile_.add_sample(
         {.labels = labels_.at(stack.thread), .stack = profile_.add_stack(locations)}, values);
+    if (profile_.times) add_times(process, stack, samples, sample);
+  }
+
+  void add_times(const ProcessSnapshot& process, const StackTable::Stack& stack,
+                 std::uint64_t samples, std::uint32_t sample) {
+    const auto place = &stack - process.samples.stacks.stacks().data();
+    for (const TimeLog::Entry& entry : ticks_.take(static_cast<std::size_t>(place), samples)) {
+      profile_.times->entries.push_back({.sample = sample, .tick = entry.tick});
+    }
   }
 
   void count_names(std::uint64_t samples) {
@@ -288,6 +300,7 @@ class ProfileNamer {
   std::optional<std::uint32_t> kernel_mapping_;
   // Of the current process:
   JitLines jit_lines_;
+  TicksOfStacks ticks_;
   std::map<std::uint32_t, std::uint32_t> labels_;  // by StackTable::Stack::thread
   std::map<std::pair<std::uint32_t, std::uint64_t>, NamedLocation> jit_;  // by function, address
   // Of the current stack, the leaf first:

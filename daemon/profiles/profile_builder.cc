@@ -33,7 +33,10 @@ bool is_in_build_dir(const ProfileMapping& line) { return line.path.starts_with(
 class Builder {
  public:
   Builder(const ProcessSnapshot& process, const SharedObjects& shared)
-      : process_(process), shared_(shared), layout_(process, shared.objects) {}
+      : process_(process),
+        shared_(shared),
+        layout_(process, shared.objects),
+        ticks_(process.samples.times) {}
 
   BuiltProfile build(std::uint64_t period) {
     locate_jit_code();
@@ -93,6 +96,11 @@ class Builder {
     const auto [known, added] = index_.try_emplace(frames, stacks_.size());
     if (added) stacks_.emplace_back(std::move(frames), 0);
     stacks_[known->second].second += samples;
+    const auto place = static_cast<std::size_t>(&stack - table().stacks().data());
+    for (const TimeLog::Entry& entry : ticks_.take(place, samples)) {
+      built_.times.push_back(
+          {.sample = static_cast<std::uint32_t>(known->second), .tick = entry.tick});
+    }
   }
 
   void add_user_frames(const StackTable::Stack& stack, Functions functions,
@@ -117,6 +125,7 @@ class Builder {
   const ProcessSnapshot& process_;
   const SharedObjects& shared_;
   MappingLayout layout_;
+  TicksOfStacks ticks_;
   bool has_kernel_frames_ = false;
   boost::unordered_flat_map<std::vector<Frame>, std::size_t, FramesHash> index_;
   std::vector<CountedStack> stacks_;  // in the order of their first sample

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/entry_functions.h"
@@ -15,6 +16,7 @@
 #include "daemon/samples/snapshot.h"
 #include "formats/api/session_summary.h"
 #include "formats/profile/profile.h"
+#include "formats/profile/sample_times.h"
 
 namespace profd {
 
@@ -37,6 +39,7 @@ struct BuiltProfile {
   Profile profile;
   ProfileSummary summary;  // without path and samples, which are those of the written file
   std::optional<Jit> jit;
+  std::vector<SampleTime> times;  // by record of the profile, in no order
 };
 
 // Adds the hit addresses to the objects in `shared`, so encode their images after the last profile.

@@ -19,6 +19,7 @@
 #include "formats/profile/gperftools_reader.h"
 #include "formats/profile/gperftools_writer.h"
 #include "formats/profile/pprof_writer.h"
+#include "formats/profile/times_file.h"
 
 namespace profd {
 namespace {
@@ -73,6 +74,14 @@ std::uint64_t count_samples(const PprofProfile& profile) {
     samples += static_cast<std::uint64_t>(profile.values(i).front());
   }
   return samples;
+}
+
+// Of the records of all profiles, one after the other.
+Result<void> write_times(const SessionSnapshot& snapshot, SampleTimes times, ResultWriter& result) {
+  normalize(times);
+  if (times.entries.empty()) return {};
+  const std::chrono::nanoseconds start = snapshot.started.time_since_epoch();
+  return result.add(kTimesFile, encode_times_file({start.count(), std::move(times)}));
 }
 
 // Returns how well its samples are named. After it, the cache has their names.
@@ -188,16 +197,25 @@ Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot, const Sha
                                       ResultWriter& result) {
   SessionSummary summary = summarize(snapshot);
   std::set<std::string> taken;
+  SampleTimes times{.until = snapshot.times_until.value_or(0)};
+  std::uint32_t records = 0;
   for (const ProcessSnapshot& process : snapshot.processes) {
     BuiltProfile built = build_profile(process, summary.period_us, shared);
     Result<ProfileSummary> profile =
         write_profile(built.profile, std::move(built.summary), taken, result);
     if (!profile) return profile.error();
+    for (SampleTime time : built.times) {
+      time.sample += records;
+      times.entries.push_back(time);
+    }
+    records += static_cast<std::uint32_t>(profile->stacks);
     summary.profiles.push_back(std::move(*profile));
     if (!built.jit) continue;
     Result<void> written = shared.jit->write(built.jit->line_path, built.jit->part);
     if (!written) return written.error();
   }
+  if (auto written = write_times(snapshot, std::move(times), result); !written)
+    return written.error();
   summary.ledger = ledger_of(snapshot, summary.profiles);
   return summary;
 }

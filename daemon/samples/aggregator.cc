@@ -20,6 +20,9 @@ constexpr std::uint64_t kProcessBytes = 2048;
 // for seconds. What is not compared in time counts as a change.
 constexpr std::chrono::milliseconds kMaxFoldTime{20};
 
+constexpr std::uint64_t kPartOfTimes = 8;
+constexpr std::uint64_t kTickNs = std::uint64_t{kTickMs} * 1'000'000;
+
 constexpr std::uint64_t kPartOfUsers = 2;
 constexpr std::uint64_t kPartOfUser = 8;
 // While users have less than this part, one of them may have more than an eighth.
@@ -84,12 +87,19 @@ void Aggregator::open(SessionSlot slot, std::uint64_t limit_bytes, bool with_thr
   if (with_threads) session.threads.emplace();
 }
 
+void Aggregator::keep_times(SessionSlot slot, std::chrono::nanoseconds start) {
+  SessionSamples& session = sessions_.at(slot).value();
+  session.times = {.start_ns = static_cast<std::uint64_t>(start.count()),
+                   .room_bytes = std::min(session.limit_bytes / kPartOfTimes, kMaxTimeBytes)};
+}
+
 SessionSamples Aggregator::close(SessionSlot slot) {
   return std::exchange(sessions_.at(slot), std::nullopt).value();
 }
 
 SessionSamples Aggregator::take(SessionSlot slot) {
   SessionSamples taken = close(slot);
+  taken.times.reset();
   open(slot, taken.limit_bytes, taken.threads.has_value(), taken.shares);
   return taken;
 }
@@ -166,6 +176,7 @@ bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, s
     process->stacks.keep_times_of_last_counted();
   }
   keep_time(session, *process, sample);
+  keep_tick(session, *process, sample);
   return true;
 }
 
@@ -186,6 +197,7 @@ bool Aggregator::add_without_frames(SessionSamples& session, ProcessSamples& pro
   }
   join_owner(process, sample, is_first);
   charge(session, process.payer, process.stacks.bytes() - before);
+  keep_tick(session, process, sample);
   return true;
 }
 
@@ -218,6 +230,26 @@ void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
     charge(session, process.payer, JitLog::kEntryBytes);
   } catch (const std::exception&) {  // no memory
     process.jit.drop_time();
+  }
+}
+
+// Likewise. Once a time is not kept, later ones of other processes may be.
+void Aggregator::keep_tick(SessionSamples& session, ProcessSamples& process,
+                           const SampleView& sample) {
+  if (!session.times) return;
+  KeptTimes& times = *session.times;
+  const std::uint64_t since_start = sample.time_ns - std::min(sample.time_ns, times.start_ns);
+  const std::uint64_t ticks = since_start / kTickNs;
+  if (ticks >= times.until) return;
+  const auto tick = static_cast<std::uint32_t>(ticks);
+  try {
+    const std::uint64_t room = std::min(times.room_bytes, left(session.limit_bytes, session.bytes));
+    const auto taken = process.times.add({process.stacks.last_counted(), tick}, room);
+    times.room_bytes -= taken.value_or(0);
+    session.bytes += taken.value_or(0);
+    if (!taken) times.until = tick;
+  } catch (const std::exception&) {  // no memory
+    times.until = tick;
   }
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,7 +27,9 @@
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/stack_table.h"
 #include "daemon/samples/thread_names.h"
+#include "daemon/samples/time_log.h"
 #include "daemon/samples/unwind_tally.h"
+#include "formats/profile/sample_times.h"
 
 namespace profd {
 
@@ -36,6 +39,7 @@ class JitNaming;
 struct ProcessSamples {
   StackTable stacks;
   JitLog jit;                         // of the stacks that may have frames in JIT code
+  TimeLog times{};                    // of all samples, where the session keeps them
   std::optional<ProcessOwner> owner;  // of all its samples; none: only root, or owners differ
   std::uint32_t payer = 0;            // ProcessTable::payer_of(), as it was first sampled
 };
@@ -44,6 +48,13 @@ struct ProcessSamples {
 enum class MemoryShares : std::uint8_t {
   kNone,   // the session's owner has all of it
   kUsers,  // see above
+};
+
+// Of a session that keeps the times of its samples.
+struct KeptTimes {
+  std::uint64_t start_ns = 0;  // CLOCK_MONOTONIC: of tick 0
+  std::uint64_t room_bytes = 0;
+  std::uint32_t until = kMaxTicks;  // the first tick of a sample whose time is not kept
 };
 
 // The samples of one session. A value, moved out at the end.
@@ -58,6 +69,7 @@ struct SessionSamples {
   std::uint64_t bytes_of_users = 0;  // of `bytes`, those of all but root
   boost::unordered_flat_map<std::uint32_t, std::uint64_t> bytes_of_user{};  // by payer, not of root
   std::optional<ThreadNames> threads{};  // of the stacks; none: threads are not distinguished
+  std::optional<KeptTimes> times{};
 };
 
 class Aggregator final : public SampleSink {
@@ -73,6 +85,12 @@ class Aggregator final : public SampleSink {
   // ignored, and show up as the difference in their session's ledger.
   void open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads = false,
             MemoryShares shares = MemoryShares::kNone);
+  // From now on the times of the slot's samples are kept, since this one by CLOCK_MONOTONIC, until
+  // they take an eighth of the session's memory, or kMaxTimeBytes. take() ends that. The memory is
+  // the session's, not a user's: a user's samples take as much of it as of the CPUs.
+  void keep_times(SessionSlot slot, std::chrono::nanoseconds start);
+  static constexpr std::uint64_t kMaxTimeBytes = std::uint64_t{16} << 20;
+
   [[nodiscard]] SessionSamples close(SessionSlot slot);
   // What close() would give; from now on the slot's samples are counted anew.
   [[nodiscard]] SessionSamples take(SessionSlot slot);
@@ -105,6 +123,7 @@ class Aggregator final : public SampleSink {
                                                     const ProcessKey& key) const;
   [[nodiscard]] std::uint32_t thread_of(SessionSamples& session, const SampleView& sample) const;
   void keep_time(SessionSamples& session, ProcessSamples& process, const SampleView& sample);
+  static void keep_tick(SessionSamples& session, ProcessSamples& process, const SampleView& sample);
   void make_room(SessionSamples& session, ProcessSamples& process, const ProcessKey& key);
 
   std::array<std::optional<SessionSamples>, PROFD_MAX_SESSIONS> sessions_;

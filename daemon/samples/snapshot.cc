@@ -33,6 +33,7 @@ void add_counts(SessionSnapshot& snapshot, const SessionSamples& samples) {
   snapshot.refused = samples.refused;
   snapshot.period_sum = samples.period_sum;
   snapshot.bytes = samples.bytes;
+  if (samples.times) snapshot.times_until = samples.times->until;
 }
 
 }  // namespace
@@ -61,6 +62,7 @@ void add_copy(SessionSnapshot& snapshot, const SessionSamples& samples, ProcessT
                                   .image = image_of(place->first, processes),
                                   .samples = {.stacks = process.stacks.copy_to_read(),
                                               .jit = process.jit,
+                                              .times = process.times,
                                               .owner = process.owner},
                                   .jit = std::nullopt});
   }

@@ -36,9 +36,10 @@ struct SessionSnapshot {
   // The caller may not see kernel addresses: each run of kernel frames becomes one frame,
   // `[kernel]`.
   bool hide_kernel = false;
-  std::vector<ProcessSnapshot> processes;    // those with samples, by pid and start
-  std::vector<BpfFunction> bpf_functions{};  // when the samples ended
-  std::optional<ThreadNames> threads{};      // of the stacks; none: threads are not distinguished
+  std::vector<ProcessSnapshot> processes;      // those with samples, by pid and start
+  std::vector<BpfFunction> bpf_functions{};    // when the samples ended
+  std::optional<ThreadNames> threads{};        // of the stacks; none: threads are not distinguished
+  std::optional<std::uint32_t> times_until{};  // KeptTimes::until; none: times are not kept
   SlotLedger ledger;
   std::uint64_t samples = 0;
   std::uint64_t refused = 0;  // by the memory limit

@@ -74,6 +74,8 @@ class SampleRecorder::SampleRecording final : public Recording {
                            : limits.unprivileged_max_bytes / limits.unprivileged_max_sessions;
     parts_.aggregator.open(slot_, limit, with_threads,
                            owner().privileged ? MemoryShares::kUsers : MemoryShares::kNone);
+    // Samples have the times of this clock.
+    parts_.aggregator.keep_times(slot_, std::chrono::steady_clock::now().time_since_epoch());
     recorder_.count_running(+1);
   }
 

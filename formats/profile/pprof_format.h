@@ -12,8 +12,8 @@
 // What profd writes, and why (each was tried with the readers):
 //
 // - The order of fields is sample types, texts, numbers, mappings, functions, locations, samples,
-//   own data: the file can be read in one pass. Perfetto's older versions want a sample type first,
-//   and newer ones stop at an unknown field in the first 128 bytes.
+//   times, own data: the file can be read in one pass. Perfetto's older versions want a sample type
+//   first, and newer ones stop at an unknown field in the first 128 bytes.
 // - Ids are 1 to n in order: Parca refuses others.
 // - All has_ flags are set: pprof then does not try to name frames again.
 // - No column, since pprof makes a node of each, and no drop_frames, keep_frames and doc_url.
@@ -37,7 +37,9 @@ inline constexpr std::uint32_t kPeriodType = 11;
 inline constexpr std::uint32_t kPeriod = 12;
 inline constexpr std::uint32_t kComment = 13;
 inline constexpr std::uint32_t kDefaultSampleType = 14;
-inline constexpr std::uint32_t kOwnData = 1000;  // not in profile.proto
+// Not in profile.proto:
+inline constexpr std::uint32_t kOwnData = 1000;
+inline constexpr std::uint32_t kSampleTimes = 1001;  // sample_times.h
 }  // namespace profile
 
 namespace value_type {

@@ -72,6 +72,7 @@ class Ordering {
     place_labels();
     place_stacks();
     write_samples();
+    write_times();
     to_.texts = std::move(text_places_).take();
     return std::move(ordered_);
   }
@@ -95,6 +96,7 @@ class Ordering {
   void place_stacks();
   void write_samples();
   void write_sample(std::uint32_t index);
+  void write_times();
 
   const PprofProfile& profile_;
   OrderedPprof ordered_;
@@ -392,6 +394,20 @@ void Ordering::write_sample(std::uint32_t index) {
        .label_count = static_cast<std::uint32_t>(labels.size())});
   for (const std::uint32_t frame : stack) to_.frames.push_back(location_places_[frame]);
   to_.values.insert(to_.values.end(), values.begin(), values.end());
+}
+
+// An entry of a sample that is not written has no place.
+void Ordering::write_times() {
+  if (!profile_.times) return;
+  Places places(profile_.samples().size(), kUnwritten);
+  for (std::uint32_t at = 0; at < samples_.size(); ++at) places[samples_[at]] = at;
+  SampleTimes times{.until = profile_.times->until};
+  for (SampleTime time : profile_.times->entries) {
+    time.sample = places[time.sample];
+    if (time.sample != kUnwritten) times.entries.push_back(time);
+  }
+  normalize(times);
+  to_.times = ordered_.repaired.emplace_back(encode_sample_times(times));
 }
 
 }  // namespace

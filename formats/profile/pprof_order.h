@@ -20,8 +20,8 @@
 namespace profd {
 
 struct OrderedPprof {
-  PprofTables tables;  // borrows the profile and `repaired`
-  std::deque<std::string> repaired;
+  PprofTables tables;                // borrows the profile and `repaired`
+  std::deque<std::string> repaired;  // and the times
 };
 
 [[nodiscard]] OrderedPprof order_pprof(const PprofProfile& profile);

@@ -133,14 +133,17 @@ std::uint32_t PprofProfile::add_stack(std::span<const std::uint32_t> locations) 
   return stacks_.add(locations);
 }
 
-void PprofProfile::add_sample(const PprofSample& sample, std::span<const std::int64_t> values) {
+std::uint32_t PprofProfile::add_sample(const PprofSample& sample,
+                                       std::span<const std::int64_t> values) {
   assert(sample.labels < labels_.size() && sample.stack < stacks_.size());
   assert(values.size() == sample_types_.size());
-  const std::size_t first = samples_.add(sample) * sample_types_.size();
+  const std::uint32_t place = samples_.add(sample);
+  const std::size_t first = place * sample_types_.size();
   if (first == values_.size()) values_.resize(first + sample_types_.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     values_[first + i] = sum_within_limits(values_[first + i], values[i]);
   }
+  return place;
 }
 
 }  // namespace profd

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@
 
 #include "formats/base/seeded_hash.h"
 #include "formats/profile/interned.h"
+#include "formats/profile/sample_times.h"
 
 namespace profd {
 
@@ -119,7 +121,8 @@ class PprofProfile {
   std::int64_t time_ns = 0;  // since the epoch
   std::int64_t duration_ns = 0;
   std::set<std::string> comments;
-  std::string own_data;  // the bytes of field 1000, which other readers skip
+  std::string own_data;              // the bytes of field 1000, which other readers skip
+  std::optional<SampleTimes> times;  // normalized, of samples(); not of a decoded profile
 
   // Malformed UTF-8 becomes U+FFFD; a longer text than kMaxTextBytes is cut and ends in "...".
   std::uint32_t add_text(std::string_view text);
@@ -137,8 +140,8 @@ class PprofProfile {
   // Locations, the leaf first.
   std::uint32_t add_stack(std::span<const std::uint32_t> locations);
   // Adds `values`, one for each sample type, to those of the sample with these labels and this
-  // stack. A sum stops at the limits of its type.
-  void add_sample(const PprofSample& sample, std::span<const std::int64_t> values);
+  // stack. A sum stops at the limits of its type. Returns the place of the sample in samples().
+  std::uint32_t add_sample(const PprofSample& sample, std::span<const std::int64_t> values);
 
   [[nodiscard]] std::span<const PprofValueType> sample_types() const { return sample_types_; }
   [[nodiscard]] std::uint32_t text_count() const { return texts_.size(); }

@@ -1,8 +1,8 @@
 // A profile as it lies in a file: flat tables that refer to each other by index. Between bytes and
 // PprofProfile: the reader and pprof_order.h make it, the writer and the merge use it.
 //
-// Borrows its texts and own_data. Every index lies inside its table, but texts are any bytes, and
-// equal entries may stand there twice.
+// Borrows its texts, own_data and times. Every index lies inside its table, but texts are any
+// bytes, and equal entries may stand there twice.
 
 #pragma once
 
@@ -46,6 +46,7 @@ struct PprofTables {
   std::int64_t duration_ns = 0;
   std::vector<std::uint32_t> comments;
   std::string_view own_data;
+  std::string_view times;  // encoded, of `samples`; empty: none
 
   std::vector<PprofMapping> mappings;
   std::vector<PprofFunction> functions;

@@ -208,6 +208,9 @@ void TablesReader::read_field(pbf_reader& file) {
     case field::kOwnData:
       to_.own_data = text_of(bytes(file));
       return;
+    case field::kSampleTimes:
+      to_.times = text_of(bytes(file));
+      return;
     default:
       file.skip();
   }

@@ -184,6 +184,9 @@ std::string encode_pprof_tables(const PprofTables& tables) {
   for (std::uint32_t i = 0; i < tables.locations.size(); ++i) write_location(file, tables, i);
   SampleWriter samples(file, tables);
   for (std::uint32_t i = 0; i < tables.samples.size(); ++i) samples.write(i);
+  if (!tables.times.empty()) {
+    file.add_bytes(field::kSampleTimes, tables.times.data(), tables.times.size());
+  }
   add_own_data(bytes, tables.own_data);
   return bytes;
 }

@@ -2,9 +2,11 @@
 // is the same behind the wire of the sandbox.
 
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ctl/sources/file_format.h"
 #include "ctl/sources/folded_samples.h"
@@ -14,7 +16,10 @@
 #include "ctl/views/report.h"
 #include "ctl/views/view_json.h"
 #include "ctl/views/view_text.h"
+#include "ctl/web/session_timeline.h"
+#include "ctl/web/timeline.h"
 #include "formats/profile/pprof_reader.h"
+#include "formats/profile/sample_times.h"
 #include "tests/fuzz/require.h"
 
 namespace {
@@ -49,6 +54,29 @@ void check(const Samples& samples) {
   const auto decoded = decode_samples(wire);
   require(decoded.has_value(), "what was encoded decodes");
   require(decoded->sum() == samples.sum(), "equal sums");
+  require(decoded->times().has_value() == samples.times().has_value(), "times stay");
+}
+
+// The windows and ranges of a heat map.
+void check_times(Samples samples) {
+  if (!samples.times()) return;
+  const SampleValue all = samples.sum();
+  std::uint64_t timed = 0;
+  const std::vector<TimedWindow> windows = seconds_of_session(samples);
+  require(windows.size() <= kMaxTicks / kTicksOfSecond, "the limit of windows holds");
+  for (const TimedWindow& window : windows) {
+    require(window.shares.samples ==
+                std::accumulate(window.parts.begin(), window.parts.end(), std::uint64_t{0}),
+            "a second has the samples of its parts");
+    timed += window.shares.samples;
+  }
+  require(timed <= static_cast<std::uint64_t>(all.samples), "no sample has two times");
+  (void)timeline_json(samples);
+  if (windows.empty()) return;
+  keep_range({.since_ms = windows.front().since_ms, .until_ms = windows.front().until_ms}, samples);
+  require(static_cast<std::uint64_t>(samples.sum().samples) == windows.front().shares.samples,
+          "a range has the samples of its windows");
+  if (!samples.rows().empty()) check_views(samples);
 }
 
 }  // namespace
@@ -59,8 +87,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)format_of_file(file, false);
   if (const auto folded = samples_of_folded(file)) check(*folded);
   if (const auto wire = decode_samples(file)) check_views(*wire);
+  if (auto times = decode_sample_times(file)) {
+    const auto again = decode_sample_times(encode_sample_times(*times));
+    require(again && *again == *times, "times come back");
+  }
   auto protobuf = unpack_pprof(file, kMaxFuzzedBytes);
   if (!protobuf) return 0;
-  if (const auto samples = samples_of_pprof(std::move(*protobuf))) check(*samples);
+  auto samples = samples_of_pprof(std::move(*protobuf));
+  if (!samples) return 0;
+  check(*samples);
+  check_times(std::move(*samples));
   return 0;
 }

@@ -143,8 +143,8 @@ test("the table counts a recursive function once", () => {
   assert.equal(rows.length, one.functions.name.length);
   for (const row of rows) {
     const name = one.functions.name[row.fn];
-    assert.equal(row.total, sumOf(stacks.filter(({stack}) => stack.includes(name))), name);
-    assert.equal(row.self, sumOf(stacks.filter(({stack}) => stack.at(-1) === name)), name);
+    assert.equal(row.total.samples, sumOf(stacks.filter(({stack}) => stack.includes(name))), name);
+    assert.equal(row.self.samples, sumOf(stacks.filter(({stack}) => stack.at(-1) === name)), name);
   }
 });
 
@@ -154,7 +154,7 @@ test("the share of a search counts each sample once", () => {
   const {isMatch} = search.searchFunctions(one.functions, "^f[12]$");
   const expected = sumOf(stacks.filter(({stack}) => stack.some((name) => name === "f1" || name === "f2")));
   assert.equal(search.sumMatches(one, 0, isMatch).samples, expected);
-  assert.equal(search.sumMatches(one, 0, isMatch).cpu, expected * PERIOD);
+  assert.equal(search.sumMatches(one, 0, isMatch).cpu_ns, expected * PERIOD);
   // Below a match, everything matches.
   let match = 1;
   while (!isMatch[one.fn[match]] || one.end[match] === match + 1) ++match;
@@ -236,11 +236,11 @@ test("numbers have the forms of profctl", () => {
   const scope = new numbers.Scope({event: "cpu", duration_ns: 6e10, all: {samples: 4000, cpu_ns: 4e10},
                                    shown: {samples: 1000, cpu_ns: 1e10}});
   assert.equal(scope.text(), "60.0 s: 4,000 samples, 40.0 s of CPU time (66.7 % of one CPU), 25.0 % shown");
-  assert.equal(scope.shareText({samples: 1, cpu: 1e9}), "2.5 %");
-  assert.equal(scope.amountText({samples: 1, cpu: 1.25e9}), "1 sample, 1.25 s");
+  assert.equal(scope.shareText({samples: 1, cpu_ns: 1e9}), "2.5 %");
+  assert.equal(scope.amountText({samples: 1, cpu_ns: 1.25e9}), "1 sample, 1.25 s");
   const faults = new numbers.Scope({event: "page-faults", all: {samples: 8}, shown: {samples: 8}});
   assert.equal(faults.text(), "8 samples of page-faults");
-  assert.equal(faults.shareText({samples: 2, cpu: 0}), "25.0 %");
+  assert.equal(faults.shareText({samples: 2, cpu_ns: 0}), "25.0 %");
   for (const [seconds, text] of [[0.5, "0.50 s"], [119, "119.0 s"], [125, "2 min 5 s"], [7200, "2 h"], [90061, "1 d 1 h"]]) {
     assert.equal(numbers.timeText(seconds * 1e9), text);
   }

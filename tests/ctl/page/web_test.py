@@ -10,6 +10,7 @@ Screenshots and the browser's own times stay in OUTPUT.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -32,8 +33,12 @@ WORKLOADS = BUILD / "tests" / "workloads"
 WINDOW = 2  # seconds
 BURST = 7
 # Names of their own, since other tests may run the same programs.
-BURSTS, QUIET = "web-bursts", "web-quiet"
+BURSTS, QUIET, PHASES = "web-bursts", "web-quiet", "web-phases"
 TARGET = f"{QUIET},{BURSTS}"
+PHASE = 300, 600  # milliseconds of each second
+PHASE_SECONDS = 5
+PART_MS = 20  # of a cell
+AXIS = 16  # pixels
 
 
 def wait_until(condition, what: str, limit: float = HANG_GUARD):
@@ -53,7 +58,7 @@ class Host:
         self.socket = folder / "profd.sock"
         config = folder / "profd.toml"
         config.write_text(f'[continuous]\nenabled = true\nwindow = "{WINDOW}s"\nfrequency = 499\n')
-        for name, program in ((BURSTS, "shares"), (QUIET, "reader")):
+        for name, program in ((BURSTS, "shares"), (QUIET, "reader"), (PHASES, "phases")):
             shutil.copy(WORKLOADS / program, folder / name)
         self.folder = folder
         self.log = open(OUTPUT / "profd.log", "w")
@@ -372,6 +377,128 @@ def check_large_file(host: Host, browser) -> dict:
     return times
 
 
+def data_of(address: str, path: str, **fields) -> dict:
+    base, token = address.split("/?")
+    query = "&".join([token, *(f"{name}={value}" for name, value in fields.items())])
+    with urllib.request.urlopen(f"{base}{path}?{query}", timeout=HANG_GUARD) as answer:
+        return json.load(answer)
+
+
+def cells_of(timeline: dict) -> dict:
+    """Samples by the start of the cell, in milliseconds."""
+    return {window["since"] + i * PART_MS: samples for window in timeline["windows"] for i, samples in enumerate(window["parts"])}
+
+
+def is_in_phase(cell: int) -> bool:
+    """Whole cells alone: the first and the last one are cut."""
+    return PHASE[0] <= cell % 1000 < PHASE[1]
+
+
+class HeatMap:
+    """The cells of the page, as the pointer finds them and as they are drawn."""
+
+    def __init__(self, page: Page, timeline: dict):
+        self.page = page
+        self.first = timeline["windows"][0]["since"]
+        self.seconds = len(timeline["windows"])
+        self.rows = len(timeline["windows"][0]["parts"])
+
+    def place(self, cell: int) -> tuple:
+        """Pixels from the left and the top of the canvas."""
+        size = self.page.find(".timeline canvas").size
+        second, part = divmod((cell - self.first) // PART_MS, self.rows)
+        height = size["height"] - AXIS
+        return int(size["width"] * (second + 0.5) / self.seconds), int(height * (1 - (part + 0.5) / self.rows))
+
+    def move(self, cell: int):
+        box = self.page.find(".timeline canvas")
+        x, y = self.place(cell)
+        return ActionChains(self.page.browser, duration=50).move_to_element_with_offset(
+            box, x - box.size["width"] // 2, y - box.size["height"] // 2)
+
+    def hover(self, cell: int) -> str:
+        self.move(cell).perform()
+        return self.page.text(".times")
+
+    def drag(self, first: int, last: int) -> None:
+        box = self.page.find(".timeline canvas")
+        x, y = self.place(last)
+        self.move(first).click_and_hold().move_to_element_with_offset(
+            box, x - box.size["width"] // 2, y - box.size["height"] // 2).release().perform()
+        self.page.settle()
+
+    def shades(self) -> dict:
+        """How much of a cell's pixel is covered, 0 to 255."""
+        cells = [self.first + i * PART_MS for i in range(self.seconds * self.rows)]
+        found = self.page.browser.execute_script("""
+            const canvas = document.querySelector(".timeline canvas");
+            const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            return arguments[0].map(([x, y]) => data[4 * (y * canvas.width + x) + 3]);""", [self.place(cell) for cell in cells])
+        return dict(zip(cells, found))
+
+
+def samples_shown(page: Page) -> int:
+    """What the page says above the picture."""
+    return int(re.search("([0-9,]+) samples?", page.text("header p"))[1].replace(",", ""))
+
+
+def check_heat_map(host: Host, browser, folder: pathlib.Path) -> None:
+    """A workload that is busy in a part of each second: its rows are dark, and a range has the samples of its cells."""
+    busy = host.start("nice", "-n", "-15", host.folder / PHASES, str(5 * HANG_GUARD), *map(str, PHASE))
+    for output in (folder / "phases.pb.gz", folder / "phases"):
+        done = host.run("record", "-p", str(busy.pid), "-F", "499", "-d", f"{PHASE_SECONDS}s", "-o", output)
+        expect(done.returncode, 0, done.stderr)
+        check_heat_map_of(host, browser, output)
+
+
+def check_heat_map_of(host: Host, browser, recording: pathlib.Path) -> None:
+    server, address = host.serve(recording)
+    timeline = data_of(address, "/api/timeline")
+    cells = cells_of(timeline)
+    total = data_of(address, "/api/table")["all"]["samples"]
+    expect((sum(cells.values()), timeline["untimed"]), (total, 0), "the samples with a time")
+    within = sum(samples for cell, samples in cells.items() if PHASE[0] - PART_MS < cell % 1000 < PHASE[1])
+    expect(within > 0.9 * total > 50, True, f"{within} of {total} samples in the phase")
+    page = Page(browser, address)
+    page.press("g")
+    expect(page.state()["heat"], ["1"], "the heat map in the link")
+    heat = HeatMap(page, timeline)
+    for cell, shade in heat.shades().items():
+        expect(shade > 0, cells[cell] > 0, f"a drawn cell of {cells[cell]} samples")
+    phase = [cell for cell in cells if is_in_phase(cell) and cells.get(cell - PART_MS, 0) > 0 and is_in_phase(cell - PART_MS)]
+    for cell in (phase[3], phase[-1]):
+        expect(heat.hover(cell).endswith(f": {cells[cell]} sample" + "s" * (cells[cell] != 1)), True, heat.hover(cell))
+    page.picture_of(f"heat_{recording.name}")
+    # From a cell of one second to one of the next, over the pause between both.
+    first = next(cell for cell in phase if cell - heat.first > 1000)
+    last = first + 1000 + 5 * PART_MS
+    heat.drag(first, last)
+    expect(page.state()["range"], [f"{first}-{last + PART_MS}"], "the chosen range")
+    chosen = sum(samples for cell, samples in cells.items() if first <= cell <= last)
+    expect(samples_shown(page), chosen, "the samples of the chosen cells")
+    expect(page.rows()[0][2], "hot_phase", "the hottest function")
+    report = data_of(address, "/api/table", since=first, until=last + PART_MS)
+    expect_rows(page, report)
+    page.press("/", "^hot_phase$")
+    hot = next(row for row in report["rows"] if row["name"] == "hot_phase")
+    expect(page.text(".match").split(" in ")[0], share_text(hot["total_percent"]), "hot_phase in the picture")
+    page.press(Keys.ESCAPE, Keys.ESCAPE)
+    page.picture_of(f"heat_range_{recording.name}")
+    # By keys, and by a link.
+    page.press("h", Keys.ARROW_UP, Keys.ARROW_RIGHT)
+    expect(page.state()["range"], [f"{first + 1000 + PART_MS}-{last + 1000 + 2 * PART_MS}"], "the range that keys have moved")
+    moved = sum(samples for cell, samples in cells.items() if first + 1000 + PART_MS <= cell <= last + 1000 + PART_MS)
+    expect(samples_shown(page), moved, "the samples of the moved range")
+    again = Page(browser, browser.current_url)
+    expect((samples_shown(again), again.text(".times")), (moved, page.text(".times")), "the state of a link")
+    again.press("g")
+    again.browser.find_element(By.XPATH, "//button[.='Show all']").click()
+    again.settle()
+    expect(samples_shown(again), total, "the samples of all")
+    server.terminate()
+    server.wait(timeout=HANG_GUARD)
+
+
 def check_orders(host: Host, browser) -> None:
     """Whichever answer comes last, of a file without CPU time and of the history."""
     file = write_large(1_000)
@@ -436,6 +563,7 @@ def main() -> None:
                 check_views(host, page)
                 check_link(page, browser)
                 times = check_large_file(host, browser)
+                check_heat_map(host, browser, pathlib.Path(temporary))
                 check_orders(host, browser)
                 check_console(browser, lambda url: url.scheme in ("about", "data") or url.hostname == "127.0.0.1")
                 check_strangers(browser, address)

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/json/parse.hpp>
@@ -18,8 +20,10 @@
 #include <gmock/gmock.h>
 
 #include "ctl/page/page_files.h"
+#include "formats/profile/pprof_order.h"
 #include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_writer.h"
+#include "formats/profile/sample_times.h"
 #include "tests/ctl/profctl_fixture.h"
 #include "tests/ctl/views/flame_file.h"
 #include "tests/ctl/views/pprof_traces.h"
@@ -55,6 +59,10 @@ class WebViewsTest : public test::ProfctlTest {
     const WebReply reply = ask(source, target);
     EXPECT_EQ(reply.status, 200) << reply.body;
     return json::parse(reply.body);
+  }
+  json::value data_of_another(const std::string& source, const std::string& target) {
+    WebViews other(client_, SourceRequest{.name = source, .range = {}, .target = {}}, "");
+    return json::parse(other.answer(WebRequest::parse(target).value()).body);
   }
   json::value profctl_json(std::vector<std::string> arguments) {
     arguments.emplace_back("--json");
@@ -395,6 +403,121 @@ TEST_F(WebViewsTest, WhatIsNoSourceIsAnErrorAtOnce) {
   EXPECT_EQ(run({"web", "--tls-cert", "/no/x", "--tls-key", "/no/y"}).code, kExitNotFound);
   const Ran absent = run_with_socket(scratch_.path() / "no-socket", {"web", "--port", "0"});
   EXPECT_EQ(absent.code, kExitNoDaemon);
+}
+
+// A session whose samples have times, of which a test keeps its own books.
+class TimedWebViewsTest : public WebViewsTest {
+ protected:
+  static constexpr std::int64_t kStartMs = 1'700'000'000'123;
+  static constexpr std::uint32_t kTicks = 500;
+
+  TimedWebViewsTest() {
+    std::mt19937 random(9);
+    whole_.time_ns = kStartMs * 1'000'000 + 456'789;
+    whole_.duration_ns = 10'000'000'000;
+    whole_.times.emplace();
+    for (std::uint32_t i = 0; i < whole_.samples().size(); ++i) {
+      for (std::int64_t left = whole_.values(i).front(); left > 0; --left) {
+        const auto tick = static_cast<std::uint32_t>(random() % kTicks);
+        whole_.times->entries.push_back({.sample = i, .tick = tick});
+        ++ticks_[{i, tick}];
+      }
+    }
+    normalize(*whole_.times);
+  }
+
+  std::string write_whole() { return scratch_.write("timed.pb.gz", encode_pprof_gzip(whole_)); }
+
+  // A file of the samples of these ticks alone.
+  std::string write_part(std::uint32_t since, std::uint32_t until) {
+    PprofProfile part = random_.profile();
+    part.duration_ns = std::int64_t{until - since} * kTickMs * 1'000'000;
+    for (const auto& [place, count] : ticks_) {
+      if (place.second >= since && place.second < until) continue;
+      const std::vector<std::int64_t> gone{-count, -count * test::RandomProfile::kPeriodNs};
+      part.add_sample(part.samples()[place.first], gone);
+    }
+    return scratch_.write("part.pb.gz", encode_pprof_gzip(part));
+  }
+
+  static std::string range(std::uint32_t since, std::uint32_t until) {
+    return "&since=" + std::to_string(kStartMs + since * kTickMs) +
+           "&until=" + std::to_string(kStartMs + until * kTickMs);
+  }
+
+  PprofProfile whole_ = random_.profile();
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> ticks_;  // samples by row, tick
+};
+
+TEST_F(TimedWebViewsTest, ARangeHasTheSamplesThatWereTakenInIt) {
+  const std::string file = write_whole();
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges = {
+      {0, 500}, {0, 1}, {133, 134}, {77, 402}};
+  for (const auto& [since, until] : ranges) {
+    const std::string part = write_part(since, until);
+    const json::value table = data(file, "/api/table?names=full" + range(since, until));
+    EXPECT_EQ(test::row_sums(table.at("rows")), test::function_sums(test::traces_of(part)));
+    const json::value report = profctl_json({"report", part, "--names", "full"});
+    EXPECT_EQ(table.at("all"), report.at("all"));
+    EXPECT_EQ(table.at("duration_ns"), report.at("duration_ns"));
+    EXPECT_EQ(test::paths_of_data(data(file, "/api/flame?names=full" + range(since, until))),
+              test::paths_of(test::traces_of(part)));
+    EXPECT_EQ(data(file, "/api/list?" + range(since, until)).at("rows"),
+              data_of_another(part, "/api/list?").at("rows"));
+  }
+}
+
+TEST_F(TimedWebViewsTest, ARangeHoldsBesideTargetAndFilter) {
+  const std::string file = write_whole();
+  const std::string part = write_part(20, 300);
+  const std::string at = range(20, 300);
+  EXPECT_EQ(data(file, "/api/table?unit=unit1" + at),
+            profctl_json({"report", part, "-u", "unit1"}));
+  EXPECT_EQ(data(file, "/api/table?pid=102&focus=work_3" + at),
+            profctl_json({"report", part, "-p", "102", "--focus", "work_3"}));
+  EXPECT_EQ(data(file, "/api/table?"), profctl_json({"report", file}));
+}
+
+TEST_F(TimedWebViewsTest, TheTimelineHasTheSamplesOfEachPartOfASecond) {
+  const json::value timeline = data(write_whole(), "/api/timeline?");
+  const json::array& windows = timeline.at("windows").as_array();
+  ASSERT_EQ(windows.size(), 10U);
+  std::map<std::uint32_t, std::int64_t> expected;
+  for (const auto& [place, count] : ticks_) expected[place.second] += count;
+  for (std::uint32_t tick = 0; tick < kTicks; ++tick) {
+    const json::value& window = windows[tick / 50];
+    EXPECT_EQ(window.at("since").to_number<std::int64_t>(), kStartMs + tick / 50 * 1000);
+    EXPECT_EQ(window.at("parts").at(tick % 50).to_number<std::int64_t>(), expected[tick]) << tick;
+  }
+  EXPECT_EQ(timeline.at("untimed").to_number<std::int64_t>(), 0);
+}
+
+// Those after the end of the times are in the whole, and in no range.
+TEST_F(TimedWebViewsTest, SamplesWithoutATimeAreCounted) {
+  whole_.times->until = 120;
+  normalize(*whole_.times);
+  std::int64_t untimed = 0;
+  for (const auto& [place, count] : ticks_) untimed += place.second >= 120 ? count : 0;
+  const std::string file = write_whole();
+  const json::value timeline = data(file, "/api/timeline?");
+  EXPECT_EQ(timeline.at("windows").as_array().size(), 3U);
+  EXPECT_EQ(timeline.at("untimed").to_number<std::int64_t>(), untimed);
+  EXPECT_EQ(data(file, "/api/table?" + range(0, 500)),
+            profctl_json({"report", write_part(0, 120)}));
+}
+
+TEST_F(TimedWebViewsTest, TimesOfOtherSamplesAreRefused) {
+  const auto sample_count = static_cast<std::uint32_t>(whole_.samples().size());
+  OrderedPprof ordered = order_pprof(whole_);
+  for (const SampleTime& wrong : {SampleTime{.sample = sample_count}, SampleTime{.count = 1000}}) {
+    const std::string times = encode_sample_times({.entries = {wrong}});
+    ordered.tables.times = times;
+    views_.reset();
+    const WebReply reply =
+        ask(scratch_.write("bad.pb", encode_pprof_tables(ordered.tables)), "/api/list?");
+    EXPECT_NE(reply.status, 200U);
+    EXPECT_THAT(reply.body, HasSubstr("times"));
+  }
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -341,6 +343,90 @@ TEST(Aggregator, BoundsTheMappingsOfAProcess) {
                           nullptr);
   }
   EXPECT_EQ(aggregator.processes().find(kOne)->mappings.size(), ProcessTable::kMaxMappings);
+}
+
+constexpr std::uint64_t kTickNs = std::uint64_t{kTickMs} * 1'000'000;
+constexpr std::uint64_t kStartNs = 77'000'000'123;
+
+void add_at(Aggregator& aggregator, SyntheticSample& sample, std::uint64_t time_ns) {
+  SampleView view = sample.view();
+  view.time_ns = time_ns;
+  aggregator.on_sample(view);
+}
+
+// The ticks of each stack, in the order in which its samples came.
+std::map<std::uint32_t, std::vector<std::uint32_t>> ticks_by_stack(const ProcessSamples& process) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> ticks;
+  for (const TimeLog::Entry& entry : process.times.entries())
+    ticks[entry.stack].push_back(entry.tick);
+  return ticks;
+}
+
+TEST(Aggregator, KeepsTheTimeOfEachSample) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  aggregator.open(1, kNoLimit);
+  aggregator.keep_times(0, std::chrono::nanoseconds(kStartNs));
+  SyntheticSample one = SyntheticSample(kOne).leaf(1).sessions(0b11);
+  SyntheticSample other = SyntheticSample(kOne).leaf(2).sessions(0b11);
+  add_at(aggregator, one, kStartNs - 5);  // before the slot's owner has read the clock
+  add_at(aggregator, other, kStartNs + kTickNs - 1);
+  add_at(aggregator, one, kStartNs + kTickNs);
+  add_at(aggregator, one, kStartNs + 250 * kTickNs + 3);
+  add_at(aggregator, other, kStartNs + 249 * kTickNs);  // of another CPU's ring
+  const SessionSamples with = aggregator.close(0);
+  EXPECT_THAT(ticks_by_stack(with.processes.at(kOne)),
+              UnorderedElementsAre(Pair(0, testing::ElementsAre(0, 1, 250)),
+                                   Pair(1, testing::ElementsAre(0, 249))));
+  EXPECT_EQ(with.times.value().until, kMaxTicks);
+  const SessionSamples without = aggregator.close(1);
+  EXPECT_TRUE(without.processes.at(kOne).times.entries().empty());
+  EXPECT_FALSE(without.times);
+  EXPECT_LT(without.bytes, with.bytes);
+}
+
+// Each sample is counted, whether or not it has a time.
+TEST(Aggregator, TimesEndWhereTheirMemoryDoes) {
+  constexpr std::uint64_t kLimit = 1 << 20;
+  Aggregator aggregator;
+  aggregator.open(0, kLimit);
+  aggregator.keep_times(0, std::chrono::nanoseconds(kStartNs));
+  SyntheticSample sample = SyntheticSample(kOne).leaf(1);
+  constexpr std::uint32_t kSamples = 200'000;
+  for (std::uint32_t i = 0; i < kSamples; ++i) add_at(aggregator, sample, kStartNs + i * kTickNs);
+  const SessionSamples samples = aggregator.close(0);
+  EXPECT_EQ(samples.samples, kSamples);
+  EXPECT_EQ(samples.refused, 0U);
+  EXPECT_LT(samples.bytes, kLimit / 8 + 4096);
+  const std::vector<TimeLog::Entry> entries = samples.processes.at(kOne).times.entries();
+  ASSERT_GT(entries.size(), kLimit / 8 / 4);
+  EXPECT_LT(entries.size(), kSamples);
+  EXPECT_EQ(samples.times.value().until, entries.back().tick + 1);
+}
+
+TEST(Aggregator, ATimeBeyondTheLastTickIsNotKept) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  aggregator.keep_times(0, std::chrono::nanoseconds(kStartNs));
+  SyntheticSample sample = SyntheticSample(kOne).leaf(1);
+  add_at(aggregator, sample, kStartNs + kMaxTicks * kTickNs - 1);
+  add_at(aggregator, sample, kStartNs + kMaxTicks * kTickNs);
+  add_at(aggregator, sample, std::numeric_limits<std::uint64_t>::max());
+  const SessionSamples samples = aggregator.close(0);
+  EXPECT_EQ(samples.samples, 3U);
+  EXPECT_THAT(ticks_by_stack(samples.processes.at(kOne)),
+              UnorderedElementsAre(Pair(0, testing::ElementsAre(kMaxTicks - 1))));
+}
+
+TEST(Aggregator, KeepsNoTimesAfterATake) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  aggregator.keep_times(0, std::chrono::nanoseconds(kStartNs));
+  SyntheticSample sample = SyntheticSample(kOne).leaf(1);
+  add_at(aggregator, sample, kStartNs);
+  EXPECT_FALSE(aggregator.take(0).times);
+  add_at(aggregator, sample, kStartNs);
+  EXPECT_TRUE(aggregator.close(0).processes.at(kOne).times.entries().empty());
 }
 
 }  // namespace
