@@ -198,7 +198,7 @@ class ShipConfigReader {
       });
     }
     read_keys(table, known);
-    if (!rule.drop && rule.service.empty() && rule.labels.empty()) {
+    if (!table.contains("service_name") && !table.contains("labels") && !table.contains("drop")) {
       add_error(table.source().begin, "the rule does nothing",
                 "give service_name, labels or drop = true");
     } else if (rule.drop && (!rule.service.empty() || !rule.labels.empty())) {

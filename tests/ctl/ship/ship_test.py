@@ -116,7 +116,8 @@ def service_name(labels: dict, kernel: bool) -> str:
         return "kernel"
     if labels["unit"].endswith(".service"):
         return labels["unit"][:-len(".service")]
-    return labels["comm"] if labels["container"] == "-" else labels["container"]
+    known = [labels[key] for key in ("container", "comm") if labels[key] != "-"]
+    return known[0] if known else "unknown"
 
 
 def windows_of(received: list) -> dict:
