@@ -103,6 +103,7 @@ class ShipConfigReader {
         continue;
       }
       std::vector<std::string_view> names;
+      names.reserve(known.size());
       for (const auto& [name, read] : known) names.push_back(name);
       add_error(key.source().begin, "unknown key " + log_text(key.str()),
                 did_you_mean(nearest_names(key.str(), names)));

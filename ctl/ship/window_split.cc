@@ -96,10 +96,12 @@ std::vector<std::string> by_rows(const PartsByLabels& parts) {
   std::map<std::string, std::size_t> rows;
   for (const auto& [labels, samples] : parts) rows[labels.at(kServiceLabel)] += samples.size();
   std::vector<std::pair<std::size_t, std::string>> sorted;
+  sorted.reserve(rows.size());
   for (const auto& [name, count] : rows) sorted.emplace_back(count, name);
   std::ranges::stable_sort(sorted, std::ranges::greater(),
                            &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> names;
+  names.reserve(sorted.size());
   for (auto& [count, name] : sorted) names.push_back(std::move(name));
   return names;
 }
