@@ -128,6 +128,24 @@ Result<WindowShares> Client::last_window() {
   return ask_for("GET", "/v1/history/last", {}, parse_window_shares, limits_.encode);
 }
 
+Result<WindowNames> Client::windows_after(const std::string& name) {
+  const std::string target = "/v1/windows" + (name.empty() ? "" : "?after=" + name);
+  const auto answer =
+      ask("GET", target, {},
+          {.answer = limits_.window, .stall = limits_.stall, .stop_fd = limits_.stop_fd});
+  if (!answer) return answer.error();
+  auto names = parse_window_names(*answer);
+  if (!names) return invalid_answer(names.error().message);
+  if (std::ranges::all_of(names->windows, is_valid_id)) return names;
+  return invalid_answer("a window has an invalid name");
+}
+
+Result<std::string> Client::window(const std::string& name) {
+  if (!is_valid_id(name)) return fail(ErrorCode::kNotFound, "no window has such a name");
+  return ask("GET", "/v1/windows/" + name, {},
+             {.answer = limits_.encode, .stall = limits_.stall, .stop_fd = limits_.stop_fd});
+}
+
 Result<std::string> Client::fetch(const std::string& result, const ResultFile& file) {
   const HttpClient::Limits limits{.answer = limits_.answer,
                                   .stall = limits_.stall,

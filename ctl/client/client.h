@@ -28,12 +28,22 @@ class Client {
     std::chrono::milliseconds answer{10'000};
     std::chrono::milliseconds encode{600'000};  // for requests that read or encode many profiles
     std::chrono::milliseconds stall{30'000};
+    std::chrono::milliseconds window{90'000};  // the daemon waits for one for 60 s
+    int stop_fd = -1;  // of requests for windows, as that of HttpClient::Limits
   };
 
   explicit Client(std::string socket) : Client(std::move(socket), Limits()) {}
   // `admin_socket` as `preferred` of HttpClient.
   Client(std::string socket, const Limits& limits, std::string admin_socket = {})
-      : http_(std::move(socket), std::move(admin_socket)), limits_(limits) {}
+      : socket_(socket),
+        admin_socket_(admin_socket),
+        http_(std::move(socket), std::move(admin_socket)),
+        limits_(limits) {}
+
+  // Of the same daemon, with a connection of its own: for another thread.
+  [[nodiscard]] Client another(const Limits& limits) const {
+    return {socket_, limits, admin_socket_};
+  }
 
   Result<StatusInfo> status();
   Result<ConfigInfo> configuration();
@@ -53,6 +63,10 @@ class Client {
 
   Result<History> history(const HistoryRequest& request);
   Result<WindowShares> last_window();
+  // Those that were written after `name`, or all after "". Waits until there is one; may be empty.
+  Result<WindowNames> windows_after(const std::string& name);
+  // A window's file, a profile.proto (.pb.gz).
+  Result<std::string> window(const std::string& name);
 
   // A file of the result, with exactly the length that the result states.
   Result<std::string> fetch(const std::string& result, const ResultFile& file);
@@ -69,6 +83,8 @@ class Client {
                     Result<T> (*parse)(std::string_view), std::chrono::milliseconds answer_limit);
   Result<ResultInfo> ask_for_result(const std::string& target, const std::string& body);
 
+  std::string socket_;
+  std::string admin_socket_;
   HttpClient http_;
   Limits limits_;
 };

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -37,6 +38,9 @@ Error explain(const error_code& error, const HttpClient::Limits& limits) {
         "profd did not answer within " + std::to_string(limits.answer.count() / 1000) + " s",
         "see its log: " + std::string(service_commands().log));
   }
+  if (error == error_of(ECANCELED)) {
+    return fail(ErrorCode::kTimeout, "the request to profd was abandoned");
+  }
   if (error == http::error::body_limit || error == http::error::buffer_overflow) {
     return malformed("the answer of profd is longer than allowed");
   }
@@ -48,27 +52,29 @@ Error explain(const error_code& error, const HttpClient::Limits& limits) {
               "see its log: " + std::string(service_commands().log));
 }
 
-// Waits until the socket is ready for `events`. Returns 0 or an errno.
-int wait_for(int socket, short events, Clock::time_point deadline) {
+// Waits until the socket is ready for `events`. Returns 0 or an errno; ECANCELED: `stop_fd` is
+// readable.
+int wait_for(int socket, short events, Clock::time_point deadline, int stop_fd) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return ETIMEDOUT;
-    pollfd ready{.fd = socket, .events = events, .revents = 0};
-    const int count = ::poll(&ready, 1, static_cast<int>(left));
-    if (count > 0) return 0;
+    std::array<pollfd, 2> ready{pollfd{.fd = socket, .events = events, .revents = 0},
+                                pollfd{.fd = stop_fd, .events = POLLIN, .revents = 0}};
+    const int count = ::poll(ready.data(), ready.size(), static_cast<int>(left));
+    if (count > 0) return ready[0].revents != 0 ? 0 : ECANCELED;
     if (count < 0 && errno != EINTR) return errno;
   }
 }
 
 // Returns 0 or an errno.
-int send_all(int socket, std::string_view bytes, Clock::time_point deadline) {
+int send_all(int socket, std::string_view bytes, Clock::time_point deadline, int stop_fd) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno != EINTR && errno != EAGAIN) {
       return errno;
-    } else if (const int error = wait_for(socket, POLLOUT, deadline); error != 0) {
+    } else if (const int error = wait_for(socket, POLLOUT, deadline, stop_fd); error != 0) {
       return error;
     }
   }
@@ -82,7 +88,8 @@ error_code receive(int socket, Parser& parser, const HttpClient::Limits& limits)
   parser.eager(true);
   while (!parser.is_done()) {
     const auto space = buffer.prepare(kReadBytes);
-    if (const int error = wait_for(socket, POLLIN, Clock::now() + limit)) return error_of(error);
+    const int error_of_wait = wait_for(socket, POLLIN, Clock::now() + limit, limits.stop_fd);
+    if (error_of_wait != 0) return error_of(error_of_wait);
     const ssize_t got = ::recv(socket, space.data(), space.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) return error_of(errno);
@@ -149,11 +156,12 @@ Result<HttpAnswer> HttpClient::exchange(const std::string& request, const Limits
                                         bool& retry) {
   // A server that is at its limit of connections answers without reading the request: then the
   // answer counts, and the failed write does not.
-  const int sent = send_all(socket_.get(), request, Clock::now() + limits.answer);
+  const int sent = send_all(socket_.get(), request, Clock::now() + limits.answer, limits.stop_fd);
   Parser parser;
   parser.body_limit(limits.body_bytes);
-  const error_code received =
-      sent == ETIMEDOUT ? error_of(sent) : receive(socket_.get(), parser, limits);
+  const error_code received = sent == ETIMEDOUT || sent == ECANCELED
+                                  ? error_of(sent)
+                                  : receive(socket_.get(), parser, limits);
   last_used_ = Clock::now();
   retry = received && sent == EPIPE;
   if (received || !parser.get().keep_alive()) socket_.reset();

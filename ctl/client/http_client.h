@@ -5,7 +5,7 @@
 // a server does that ends: with a socket that the service manager holds, a request survives a
 // restart. Errors: kUnavailable when nothing listens on the socket, no answer arrives in time, or
 // the connection ends before the answer is complete; kMalformed for an answer that is not HTTP or
-// contradicts its own lengths.
+// contradicts its own lengths; kTimeout when the request was abandoned.
 
 #pragma once
 
@@ -30,6 +30,7 @@ class HttpClient {
     std::chrono::milliseconds answer{10'000};  // until the answer starts
     std::chrono::milliseconds stall{30'000};   // between two reads of it
     std::size_t body_bytes = std::size_t{256} << 20;
+    int stop_fd = -1;  // the request is abandoned when it becomes readable; -1: none
   };
 
   // Where `preferred` is not empty, and a server there accepts this user, it takes its place.

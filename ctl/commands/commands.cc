@@ -11,10 +11,11 @@ namespace {
 // In the order of the help.
 std::vector<std::unique_ptr<Subcommand>> make_subcommands() {
   std::vector<std::unique_ptr<Subcommand>> subcommands;
-  for (const auto make : {make_start,   make_stop,   make_dump,   make_record,  make_top,
-                          make_history, make_ps,     make_report, make_flame,   make_diff,
-                          make_web,     make_view,   make_export, make_convert, make_debuginfo,
-                          make_list,    make_events, make_status, make_config,  make_doctor}) {
+  for (const auto make :
+       {make_start,  make_stop,    make_dump,  make_record,    make_top,  make_history,
+        make_ps,     make_report,  make_flame, make_diff,      make_web,  make_view,
+        make_export, make_convert, make_ship,  make_debuginfo, make_list, make_events,
+        make_status, make_config,  make_doctor}) {
     subcommands.push_back(make());
   }
   return subcommands;

@@ -80,6 +80,7 @@ std::unique_ptr<Subcommand> make_list();
 std::unique_ptr<Subcommand> make_ps();
 std::unique_ptr<Subcommand> make_record();
 std::unique_ptr<Subcommand> make_report();
+std::unique_ptr<Subcommand> make_ship();
 std::unique_ptr<Subcommand> make_start();
 std::unique_ptr<Subcommand> make_status();
 std::unique_ptr<Subcommand> make_stop();

@@ -109,4 +109,8 @@ Result<WindowShares> parse_window_shares(std::string_view text) {
 
 Result<History> parse_history(std::string_view text) { return parse_as<History>(text); }
 
+Result<WindowNames> parse_window_names(std::string_view text) {
+  return parse_as<WindowNames>(text);
+}
+
 }  // namespace profd

@@ -125,5 +125,6 @@ struct WindowNames {
 
 [[nodiscard]] Result<WindowShares> parse_window_shares(std::string_view json);
 [[nodiscard]] Result<History> parse_history(std::string_view json);
+[[nodiscard]] Result<WindowNames> parse_window_names(std::string_view json);
 
 }  // namespace profd

@@ -243,12 +243,13 @@ void PprofMerge::merge_header(const PprofTables& tables) {
   }
 }
 
-PprofProfile PprofParts::profile_of(std::span<const std::uint32_t> samples) {
+PprofProfile PprofParts::profile_of(std::span<const std::uint32_t> samples,
+                                    const PprofSelect& select) {
   PprofMerge merge;
   (void)merge.add_header(tables_);
   places_.clear();
   PprofAddition addition(merge, tables_, places_);
-  for (const std::uint32_t sample : samples) addition.choose(sample, {});
+  for (const std::uint32_t sample : samples) addition.choose(sample, select);
   addition.add_chosen();
   return std::move(merge).take();
 }

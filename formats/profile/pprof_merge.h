@@ -110,7 +110,8 @@ class PprofParts {
   explicit PprofParts(const PprofTables& tables) : tables_(tables), places_(tables) {}
 
   // As PprofMerge::add() adds up these samples, given by their indexes in order.
-  [[nodiscard]] PprofProfile profile_of(std::span<const std::uint32_t> samples);
+  [[nodiscard]] PprofProfile profile_of(std::span<const std::uint32_t> samples,
+                                        const PprofSelect& select = {});
 
  private:
   const PprofTables& tables_;

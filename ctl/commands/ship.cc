@@ -1,0 +1,95 @@
+// Ships the windows of the history to the engines of a fleet, until a signal ends it.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "ctl/client/signal_watch.h"
+#include "ctl/commands/subcommand.h"
+#include "ctl/ship/ship_config.h"
+#include "ctl/ship/ship_service.h"
+#include "formats/base/errors.h"
+#include "formats/base/utf8_text.h"
+#include "formats/base/whole_file.h"
+
+namespace profd {
+namespace {
+
+constexpr const char* kShipConfigFile = "/etc/profd/ship.toml";
+constexpr const char* kShipStateDirectory = "/var/lib/profd-ship";
+constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return valid_utf8(name.data());
+}
+
+class Ship final : public Subcommand {
+ public:
+  Ship(std::string name, std::string help) : Subcommand(std::move(name), std::move(help)) {}
+
+  void add_options(OptionList& list) override {
+    list.option("--config", "FILE",
+                "Endpoints and services, as TOML [" + std::string(kShipConfigFile) + "]",
+                Reader::path(config_));
+    list.option(
+        "--state-dir", "DIR",
+        "What was sent, a file for each endpoint [" + std::string(kShipStateDirectory) + "]",
+        Reader::path(state_directory_));
+    list.flag("--check-config", "Say what is wrong with the configuration, and send nothing",
+              checks_only_);
+  }
+
+  Result<int> run(Client& client, const Console& console) override {
+    const auto text = read_whole_file(config_, AT_FDCWD, kMaxConfigBytes);
+    if (!text) return text.error();
+    ShipConfigReading reading = read_ship_config(*text, config_);
+    if (!reading.errors.empty()) return report_all(console, reading.errors);
+    if (checks_only_) {
+      if (!console.json) console.out << config_ << " is valid\n";
+      return kExitOk;
+    }
+    SplitOptions& split = reading.config.split;
+    if (split.host.empty()) split.host = host_name();
+    return ship(client, console, reading.config);
+  }
+
+ private:
+  static int report_all(const Console& console, const std::vector<Error>& errors) {
+    int code = kExitFailed;
+    for (const Error& error : errors) code = report(console, error);
+    return code;
+  }
+
+  Result<int> ship(const Client& client, const Console& console, const ShipConfig& config) const {
+    // The threads of the endpoints have these signals blocked, too.
+    const SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+    std::mutex mutex;  // of the stream alone
+    const auto log = [&console, &mutex](const std::string& line) {
+      const std::scoped_lock lock(mutex);
+      console.err << "profctl: " << printable(line) << std::endl;
+    };
+    const auto shipped = run_ship(config, state_directory_, client, signals.fd(), log);
+    if (!shipped) return shipped.error();
+    return kExitOk;
+  }
+
+  std::string config_ = kShipConfigFile;
+  std::string state_directory_ = kShipStateDirectory;
+  bool checks_only_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_ship() {
+  return std::make_unique<Ship>("ship", "Send the windows of the history to Pyroscope");
+}
+
+}  // namespace profd

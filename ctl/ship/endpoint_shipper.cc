@@ -1,0 +1,250 @@
+#include "ctl/ship/endpoint_shipper.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "ctl/ship/push_request.h"
+#include "formats/profile/pprof_reader.h"
+
+namespace profd {
+namespace {
+
+using std::chrono::milliseconds;
+
+// One minute of a busy host is 2 MB.
+constexpr std::size_t kMaxWindowBytes = std::size_t{64} << 20;
+
+// Reads digits, at most as many as are there.
+bool read_digits(std::string_view text, unsigned& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+std::optional<ShipTime> start_of_window(std::string_view name) {
+  constexpr std::size_t kLength = 16;  // 20260102T140500Z
+  if (name.size() < kLength || name[8] != 'T' || name[15] != 'Z') return std::nullopt;
+  if (name.size() > kLength && name[kLength] != '-') return std::nullopt;
+  unsigned year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  unsigned hour = 0;
+  unsigned minute = 0;
+  unsigned second = 0;
+  if (!read_digits(name.substr(0, 4), year) || !read_digits(name.substr(4, 2), month) ||
+      !read_digits(name.substr(6, 2), day) || !read_digits(name.substr(9, 2), hour) ||
+      !read_digits(name.substr(11, 2), minute) || !read_digits(name.substr(13, 2), second)) {
+    return std::nullopt;
+  }
+  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(year)),
+                                         std::chrono::month(month), std::chrono::day(day)};
+  if (!date.ok()) return std::nullopt;
+  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
+         std::chrono::seconds(second);
+}
+
+void EndpointShipper::run() {
+  if (!settle_in_flight()) return;
+  while (true) {
+    const auto names = parts_.source.windows_after(state_.window);
+    if (!names) {
+      if (!wait_after_failure(names.error())) return;
+      continue;
+    }
+    for (const std::string& name : *names) {
+      if (!ship_window(name) || !parts_.clock.wait(milliseconds(0))) return;
+    }
+    // Dropped windows are stored together.
+    if (state_ != parts_.file.state() && !store()) return;
+    if (!parts_.clock.wait(milliseconds(0))) return;
+  }
+}
+
+bool EndpointShipper::settle_in_flight() {
+  if (state_.in_flight.empty()) return true;
+  parts_.log("window " + state_.in_flight +
+             " was in flight when profctl ended: it is unknown whether it arrived, and it is not "
+             "sent again");
+  ++state_.windows_unknown;
+  state_.window = std::exchange(state_.in_flight, {});
+  return store();
+}
+
+bool EndpointShipper::ship_window(const std::string& name) {
+  const auto start = start_of_window(name);
+  if (!start) return drop_window(name, "malformed");
+  if (is_too_old(*start)) return drop_window(name, "too_old");
+  Result<std::string> file = std::string();
+  if (!fetch(name, file)) return false;
+  if (!file) {
+    return drop_window(name, file.error().code == ErrorCode::kNotFound ? "gone" : "malformed");
+  }
+  const auto bytes = unpack_pprof(*file, kMaxWindowBytes);
+  file = std::string();
+  if (!bytes) return drop_window(name, "malformed");
+  const auto window = read_pprof_tables(*bytes);
+  if (!window) return drop_window(name, "malformed");
+  return ship_parts(name, *window);
+}
+
+bool EndpointShipper::fetch(const std::string& name, Result<std::string>& file) {
+  while (true) {
+    file = parts_.source.window(name);
+    if (file) return true;
+    const ErrorCode code = file.error().code;
+    if (code == ErrorCode::kNotFound || code == ErrorCode::kMalformed) return true;
+    if (!wait_after_failure(file.error())) return false;
+  }
+}
+
+bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
+  const ShipTime start{std::chrono::nanoseconds(tables.time_ns)};
+  if (start > parts_.clock.now() + pyroscope::kMaxFuture) return drop_window(name, "in_future");
+  WindowParts split = split_window(tables, parts_.split);
+  state_.rows_dropped += split.samples_dropped;
+  state_.services_other += split.services_over_limit;
+  pending_.assign(std::make_move_iterator(split.parts.begin()),
+                  std::make_move_iterator(split.parts.end()));
+  may_have_arrived_ = false;
+  PprofParts window(tables);
+  while (!pending_.empty()) {
+    if (is_too_old(start)) {
+      while (!pending_.empty()) drop_profile("too_old");
+      break;
+    }
+    if (!ship_part(name, window)) return false;
+  }
+  return finish(name);
+}
+
+bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
+  const ServicePart& part = pending_.front();
+  if (auto checked = check_labels(part.labels); !checked) {
+    note_refusal(checked.error());
+    drop_profile("invalid_labels");
+    return true;
+  }
+  if (part.samples.size() > pyroscope::kMaxSamples) {
+    halve_or_drop();
+    return true;
+  }
+  const std::string profile = encode_part(window, part);
+  if (profile.size() > pyroscope::kMaxProfileBytes) {
+    halve_or_drop();
+    return true;
+  }
+  return send(name, profile);
+}
+
+bool EndpointShipper::send(const std::string& name, const std::string& profile) {
+  if (auto connected = parts_.client.connect(); !connected) {
+    return wait_after_failure(connected.error());
+  }
+  if (state_.in_flight != name) {
+    state_.in_flight = name;
+    if (!store()) return false;
+  }
+  const std::string body = encode_push_request(pending_.front().labels, profile, make_uuid());
+  const PushOutcome outcome = classify(parts_.client.push(body));
+  may_have_arrived_ = may_have_arrived_ || outcome.kind == PushOutcome::Kind::kStored ||
+                      outcome.kind == PushOutcome::Kind::kUnknown;
+  if (!may_have_arrived_ && outcome.kind != PushOutcome::Kind::kRefused) {
+    state_.in_flight.clear();
+    if (!store()) return false;
+  }
+  return settle(outcome, profile.size());
+}
+
+bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_bytes) {
+  switch (outcome.kind) {
+    case PushOutcome::Kind::kStored:
+      note_success();
+      ++state_.profiles_sent;
+      state_.bytes_sent += profile_bytes;
+      pending_.pop_front();
+      // A program that is to end sends the rest of the window first.
+      (void)parts_.clock.wait(milliseconds(static_cast<std::int64_t>(
+          static_cast<double>(profile_bytes) / pyroscope::kBytesPerSecond * 1000)));
+      return true;
+    case PushOutcome::Kind::kUnknown:
+      drop_profile("unknown");
+      return wait_after_failure(outcome.error);
+    case PushOutcome::Kind::kRefused:
+      note_refusal(outcome.error);
+      drop_profile("refused");
+      return true;
+    case PushOutcome::Kind::kTooLarge:
+      if (!wait_after_failure(outcome.error, outcome.retry_after)) return false;
+      // The rate of the tenant may refuse the smallest profile too.
+      if (pending_.front().samples.size() > 1 || outcome.error.code == ErrorCode::kTooLarge) {
+        halve_or_drop();
+      }
+      return true;
+    case PushOutcome::Kind::kLater:
+      break;
+  }
+  return wait_after_failure(outcome.error, outcome.retry_after);
+}
+
+bool EndpointShipper::finish(const std::string& name) {
+  state_.window = name;
+  state_.in_flight.clear();
+  ++state_.windows_sent;
+  return store();
+}
+
+bool EndpointShipper::drop_window(const std::string& name, const std::string& reason) {
+  state_.window = name;
+  ++state_.windows_dropped[reason];
+  return true;
+}
+
+bool EndpointShipper::store() {
+  while (true) {
+    const auto stored = parts_.file.store(state_);
+    if (stored) return true;
+    if (!wait_after_failure(stored.error())) return false;
+  }
+}
+
+bool EndpointShipper::wait_after_failure(const Error& error,
+                                         std::optional<std::chrono::seconds> least) {
+  if (failures_ == 0) log_error("fails", error);
+  const milliseconds pause = backoff(failures_++, parts_.clock.random());
+  return parts_.clock.wait(std::max<milliseconds>(pause, least.value_or(std::chrono::seconds(0))));
+}
+
+void EndpointShipper::drop_profile(const std::string& reason) {
+  ++state_.profiles_dropped[reason];
+  pending_.pop_front();
+}
+
+void EndpointShipper::halve_or_drop() {
+  if (pending_.front().samples.size() < 2) {
+    drop_profile("too_large");
+    return;
+  }
+  ServicePart half = take_half(pending_.front());
+  pending_.insert(pending_.begin() + 1, std::move(half));
+}
+
+void EndpointShipper::note_success() {
+  if (std::exchange(failures_, 0) != 0) parts_.log("works again");
+}
+
+void EndpointShipper::note_refusal(const Error& error) {
+  if (std::exchange(refusal_, error.message) != error.message)
+    log_error("refuses a profile", error);
+}
+
+void EndpointShipper::log_error(const std::string& what, const Error& error) {
+  parts_.log(what + ": " + error.message + (error.hint.empty() ? "" : " (" + error.hint + ")"));
+}
+
+bool EndpointShipper::is_too_old(ShipTime start) {
+  return start < parts_.clock.now() - pyroscope::kMaxAge;
+}
+
+}  // namespace profd

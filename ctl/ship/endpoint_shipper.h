@@ -1,0 +1,112 @@
+// Ships the windows of the history to one endpoint, in their order.
+//
+// The history is the queue: one window is in memory at a time, and an endpoint that fails costs
+// nothing but time. Before a part of a window may arrive, the window is stored as in flight, and
+// after the last part as done. So a window that is in flight when profctl is killed is known: it
+// is counted as unknown and not sent again, since engines do not remove what they get twice. All
+// other windows are sent once.
+//
+// Each series is a request of its own, since Pyroscope takes a request in part.
+
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ctl/ship/push_client.h"
+#include "ctl/ship/push_outcome.h"
+#include "ctl/ship/ship_state.h"
+#include "ctl/ship/window_split.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+using ShipTime = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+// Where windows come from: the daemon.
+class WindowSource {
+ public:
+  WindowSource() = default;
+  WindowSource(const WindowSource&) = delete;
+  WindowSource& operator=(const WindowSource&) = delete;
+  virtual ~WindowSource() = default;
+
+  // The names of the windows after this one, oldest first; "": all. Waits for some time until
+  // there is one.
+  virtual Result<std::vector<std::string>> windows_after(const std::string& name) = 0;
+  // Its file. kNotFound: it is gone.
+  virtual Result<std::string> window(const std::string& name) = 0;
+};
+
+class ShipClock {
+ public:
+  ShipClock() = default;
+  ShipClock(const ShipClock&) = delete;
+  ShipClock& operator=(const ShipClock&) = delete;
+  virtual ~ShipClock() = default;
+
+  [[nodiscard]] virtual ShipTime now() = 0;
+  // False, at once: the program is to end.
+  [[nodiscard]] virtual bool wait(std::chrono::milliseconds time) = 0;
+  // In [0, 1).
+  [[nodiscard]] virtual double random() = 0;
+};
+
+// The start of a window by its name, "20260102T140500Z" or "20260102T140500Z-2". None for another
+// text.
+[[nodiscard]] std::optional<ShipTime> start_of_window(std::string_view name);
+
+class EndpointShipper {
+ public:
+  using Log = std::function<void(const std::string& line)>;
+
+  // All are borrowed. `log` gets a line where the endpoint begins or ceases to fail.
+  struct Parts {
+    WindowSource& source;
+    PushClient& client;
+    ShipClock& clock;
+    ShipStateFile& file;
+    const SplitOptions& split;
+    Log log;
+  };
+  explicit EndpointShipper(Parts parts) : parts_(std::move(parts)), state_(parts_.file.state()) {}
+
+  // Until the program is to end.
+  void run();
+
+ private:
+  // Each returns false when the program is to end.
+  [[nodiscard]] bool settle_in_flight();
+  [[nodiscard]] bool ship_window(const std::string& name);
+  [[nodiscard]] bool fetch(const std::string& name, Result<std::string>& file);
+  [[nodiscard]] bool ship_parts(const std::string& name, const PprofTables& window);
+  [[nodiscard]] bool ship_part(const std::string& name, PprofParts& window);
+  [[nodiscard]] bool send(const std::string& name, const std::string& profile);
+  [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
+  [[nodiscard]] bool finish(const std::string& name);
+  [[nodiscard]] bool drop_window(const std::string& name, const std::string& reason);
+  [[nodiscard]] bool store();  // tries until the disk takes it
+  [[nodiscard]] bool wait_after_failure(const Error& error,
+                                        std::optional<std::chrono::seconds> least = {});
+
+  void drop_profile(const std::string& reason);
+  void halve_or_drop();
+  void note_success();
+  void note_refusal(const Error& error);
+  void log_error(const std::string& what, const Error& error);
+  [[nodiscard]] bool is_too_old(ShipTime start);
+
+  Parts parts_;
+  ShipState state_;
+  std::deque<ServicePart> pending_;  // of the present window
+  bool may_have_arrived_ = false;    // something of it
+  unsigned failures_ = 0;            // one after the other
+  std::string refusal_;              // that was logged last
+};
+
+}  // namespace profd

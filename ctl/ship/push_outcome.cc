@@ -1,0 +1,126 @@
+#include "ctl/ship/push_outcome.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <boost/json/object.hpp>
+
+#include "formats/base/json_text.h"
+#include "formats/base/log_text.h"
+
+namespace profd {
+namespace {
+
+using Kind = PushOutcome::Kind;
+
+bool is_json(const PushReply& reply) { return reply.content_type.starts_with("application/json"); }
+
+// The message of an answer in JSON; of another one, its beginning.
+std::string message_of(const PushReply& reply) {
+  const auto value = parse_json(reply.body, 8);
+  if (is_json(reply) && value && value->is_object()) {
+    const auto* const message = value->as_object().if_contains("message");
+    if (message != nullptr && message->is_string()) {
+      return log_text(std::string_view(message->as_string().data(), message->as_string().size()));
+    }
+  }
+  return log_text(reply.body);
+}
+
+Error answer_error(ErrorCode code, const PushReply& reply, const std::string& hint = {}) {
+  const std::string message = message_of(reply);
+  return fail(code,
+              "the endpoint answered " + std::to_string(reply.status) +
+                  (message.empty() ? "" : ": " + message),
+              hint);
+}
+
+PushOutcome wrong_place(const PushReply& reply, const std::string& what) {
+  return {.kind = Kind::kLater,
+          .retry_after = std::nullopt,
+          .error =
+              fail(ErrorCode::kUnsupported, what + " (status " + std::to_string(reply.status) + ")",
+                   "check the url of the endpoint: it is the one of Pyroscope's own API")};
+}
+
+PushOutcome classify_error(const PushReply& reply) {
+  PushOutcome outcome;
+  outcome.retry_after = parse_retry_after(reply.retry_after);
+  switch (reply.status) {
+    case 401:
+    case 403:
+      outcome.error = answer_error(ErrorCode::kPermissionDenied, reply,
+                                   "check the tenant and the credentials of the endpoint");
+      return outcome;
+    case 408:
+    case 425:
+      outcome.error = answer_error(ErrorCode::kUnavailable, reply);
+      return outcome;
+    case 413:
+      outcome.kind = Kind::kTooLarge;
+      outcome.error = answer_error(ErrorCode::kTooLarge, reply);
+      return outcome;
+    // The rate of the tenant, or a message over its limit: both pass better in two halves.
+    case 429:
+      outcome.kind = Kind::kTooLarge;
+      outcome.error = answer_error(ErrorCode::kBusy, reply, "raise the limits of the tenant");
+      if (!outcome.retry_after) outcome.retry_after = std::chrono::seconds(1);
+      return outcome;
+    // A proxy's: the engine may have it.
+    case 504:
+      outcome.kind = Kind::kUnknown;
+      outcome.error = answer_error(ErrorCode::kTimeout, reply);
+      return outcome;
+    case 404:
+    case 405:
+    case 415:
+      return wrong_place(reply, "the endpoint does not know push.v1.PusherService/Push");
+    default:
+      break;
+  }
+  outcome.error = answer_error(ErrorCode::kUnavailable, reply);
+  if (reply.status / 100 == 4 && reply.status != 499) {
+    outcome.kind = Kind::kRefused;
+    outcome.error.code = ErrorCode::kInvalidArgument;
+  }
+  return outcome;
+}
+
+}  // namespace
+
+PushOutcome classify(const PushReply& reply) {
+  if (reply.reached == PushReply::Reached::kNotSent) {
+    return {.kind = Kind::kLater, .retry_after = std::nullopt, .error = reply.error};
+  }
+  if (reply.reached == PushReply::Reached::kNoAnswer) {
+    return {.kind = Kind::kUnknown, .retry_after = std::nullopt, .error = reply.error};
+  }
+  if (reply.status / 100 == 3) return wrong_place(reply, "the endpoint redirects to another one");
+  // A page of a proxy or of another server, with whatever status.
+  if (reply.content_type.starts_with("text/html") && reply.status / 100 != 5) {
+    return wrong_place(reply, "the endpoint answers with a page, so it is no Pyroscope");
+  }
+  if (reply.status == 200) {
+    return {.kind = Kind::kStored, .retry_after = std::nullopt, .error = {}};
+  }
+  if (reply.status / 100 == 2) return wrong_place(reply, "the endpoint is no Pyroscope");
+  return classify_error(reply);
+}
+
+std::optional<std::chrono::seconds> parse_retry_after(std::string_view text) {
+  constexpr unsigned kMost = 3600;
+  unsigned seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return std::chrono::seconds(std::min(seconds, kMost));
+}
+
+std::chrono::milliseconds backoff(unsigned failures, double random) {
+  constexpr double kFirst = 500;
+  constexpr double kMost = 300'000;
+  const double longest =
+      std::min(kMost, kFirst * static_cast<double>(1U << std::min(failures, 16U)));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(longest * random) + 1);
+}
+
+}  // namespace profd

@@ -1,0 +1,53 @@
+// What became of a request to an engine, and what is to be done next.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "formats/base/result.h"
+
+namespace profd {
+
+// As the HTTP client saw it.
+struct PushReply {
+  enum class Reached : std::uint8_t {
+    kNotSent,   // the engine can't have the whole request
+    kNoAnswer,  // it may have it, and there is no whole answer
+    kAnswered,
+  };
+  Reached reached = Reached::kNotSent;
+  Error error;  // where there is no answer
+  unsigned status = 0;
+  std::string content_type;
+  std::string retry_after;  // the header
+  std::string body;         // its beginning
+};
+
+struct PushOutcome {
+  enum class Kind : std::uint8_t {
+    kStored,
+    kUnknown,   // may be stored: is not sent again, since engines keep both
+    kRefused,   // will never be stored
+    kTooLarge,  // may be stored in two halves
+    kLater,     // this request again, after a pause
+  };
+  Kind kind = Kind::kLater;
+  std::optional<std::chrono::seconds> retry_after;
+  Error error;  // unless stored
+};
+
+// Pyroscope's answers (connectrpc.com/docs/protocol: errors are JSON with a code and a message).
+[[nodiscard]] PushOutcome classify(const PushReply& reply);
+
+// Seconds; a date is not understood. At most an hour.
+[[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text);
+
+// The pause before try `failures` + 1: a random part (`random` in [0, 1)) of 0.5 s that doubles
+// with each failure up to 5 minutes, so that hosts do not come back at once.
+[[nodiscard]] std::chrono::milliseconds backoff(unsigned failures, double random);
+
+}  // namespace profd

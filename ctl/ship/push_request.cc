@@ -1,0 +1,87 @@
+#include "ctl/ship/push_request.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <cstdio>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "formats/base/errors.h"
+#include "formats/base/seeded_hash.h"
+#include "formats/base/utf8_text.h"
+
+namespace profd {
+namespace {
+
+namespace request {
+constexpr std::uint32_t kSeries = 1;
+constexpr std::uint32_t kLabels = 1;
+constexpr std::uint32_t kSamples = 2;
+constexpr std::uint32_t kName = 1;
+constexpr std::uint32_t kValue = 2;
+constexpr std::uint32_t kRawProfile = 1;
+constexpr std::uint32_t kId = 2;
+}  // namespace request
+
+void write_pair(protozero::pbf_writer& series, std::string_view name, std::string_view value) {
+  protozero::pbf_writer pair(series, request::kLabels);
+  pair.add_string(request::kName, name.data(), name.size());
+  pair.add_string(request::kValue, value.data(), value.size());
+}
+
+}  // namespace
+
+std::string series_name(const PprofTables& window) {
+  if (window.sample_types.empty()) return "profile";
+  const PprofTables::ValueType& type = window.sample_types.back();
+  std::string name(window.texts[type.type]);
+  if (name == "cpu" && window.texts[type.unit] == "nanoseconds") return "process_cpu";
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name.empty() ? "profile" : name;
+}
+
+Result<void> check_labels(const SeriesLabels& labels) {
+  if (labels.size() > pyroscope::kMaxLabels) {
+    return invalid_argument("a series has more than " + std::to_string(pyroscope::kMaxLabels) +
+                            " labels");
+  }
+  for (const auto& [name, value] : labels) {
+    if (name.empty() || name.size() > pyroscope::kMaxLabelNameBytes || !is_valid_utf8(name)) {
+      return invalid_argument("a label of a series has an invalid name");
+    }
+    if (value.size() > pyroscope::kMaxLabelBytes || !is_valid_utf8(value)) {
+      return invalid_argument("the label " + name + " of a series is too long or no UTF-8");
+    }
+  }
+  return {};
+}
+
+std::string encode_push_request(const SeriesLabels& labels, std::string_view profile,
+                                std::string_view id) {
+  std::string bytes;
+  bytes.reserve(profile.size() + 4096);
+  protozero::pbf_writer push(bytes);
+  {
+    protozero::pbf_writer series(push, request::kSeries);
+    for (const auto& [name, value] : labels) write_pair(series, name, value);
+    protozero::pbf_writer sample(series, request::kSamples);
+    sample.add_bytes(request::kRawProfile, profile.data(), profile.size());
+    sample.add_string(request::kId, id.data(), id.size());
+  }
+  return bytes;
+}
+
+std::string make_uuid() {
+  const unsigned long long high = random_seed();
+  const unsigned long long low = random_seed();
+  std::array<char, 37> text{};
+  (void)std::snprintf(text.data(), text.size(), "%08llx-%04llx-4%03llx-%04llx-%012llx", high >> 32,
+                      (high >> 16) & 0xffff, high & 0xfff, 0x8000 | (low >> 50),
+                      low & 0xffffffffffff);
+  return text.data();
+}
+
+}  // namespace profd

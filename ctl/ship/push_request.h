@@ -1,0 +1,51 @@
+// push.v1.PushRequest, which Grafana Pyroscope takes by HTTP (its api/push/v1/push.proto and
+// api/types/v1/types.proto), and the limits that its validation has by default.
+//
+//     PushRequest      = { 1: RawProfileSeries }
+//     RawProfileSeries = { 1: LabelPair } { 2: RawSample }
+//     LabelPair        = 1: name, 2: value
+//     RawSample        = 1: profile.proto, gzip or plain; 2: id, a UUID
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "ctl/ship/window_split.h"
+#include "formats/base/result.h"
+#include "formats/profile/pprof_tables.h"
+
+namespace profd {
+
+namespace pyroscope {
+// A quarter of 4 MiB, since the rate of a tenant has a burst of 2 MB.
+inline constexpr std::size_t kMaxProfileBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxSamples = 8000;  // half of 16,000
+inline constexpr std::size_t kMaxLabels = 30;
+inline constexpr std::size_t kMaxLabelNameBytes = 1024;
+inline constexpr std::size_t kMaxLabelBytes = 2048;
+// Of an hour, and of ten minutes, with room for the way.
+inline constexpr std::chrono::minutes kMaxAge{55};
+inline constexpr std::chrono::minutes kMaxFuture{9};
+// Of 4 MB a second for all hosts of a tenant; this host takes no more.
+inline constexpr double kBytesPerSecond = 3e6;
+}  // namespace pyroscope
+
+// The __name__ of a series: "process_cpu" for CPU time, else the type of the last value with "_"
+// for what Pyroscope does not accept.
+[[nodiscard]] std::string series_name(const PprofTables& window);
+
+// kInvalidArgument: the labels are over a limit, and Pyroscope would refuse the series.
+[[nodiscard]] Result<void> check_labels(const SeriesLabels& labels);
+
+// One series with one profile. `id` is a UUID.
+[[nodiscard]] std::string encode_push_request(const SeriesLabels& labels, std::string_view profile,
+                                              std::string_view id);
+
+// A random one (RFC 9562, version 4).
+[[nodiscard]] std::string make_uuid();
+
+}  // namespace profd

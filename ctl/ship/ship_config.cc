@@ -1,0 +1,292 @@
+#include "ctl/ship/ship_config.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <toml++/toml.h>
+
+#include "ctl/ship/push_request.h"
+#include "formats/base/errors.h"
+#include "formats/base/log_text.h"
+#include "formats/base/nearest_name.h"
+#include "formats/base/utf8_text.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kHttp = "http://";
+constexpr std::size_t kMaxEndpoints = 16;
+constexpr std::size_t kMaxRules = 1000;
+constexpr std::size_t kMaxRuleLabels = 16;
+constexpr std::size_t kMaxNameBytes = 64;
+constexpr std::size_t kMaxTextBytes = 1024;
+constexpr std::int64_t kMostServices = 5000;
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// It names a file.
+bool is_endpoint_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && !name.starts_with('.') &&
+         std::ranges::all_of(name, [](char c) {
+           return is_letter(c) || is_digit(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+// As Prometheus and Parca want it; "__" is for their own.
+bool is_label_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && !is_digit(name.front()) &&
+         !name.starts_with("__") &&
+         std::ranges::all_of(name, [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+}
+
+bool is_port(std::string_view text) {
+  return !text.empty() && text.size() <= 5 && std::ranges::all_of(text, is_digit) &&
+         std::stoul(std::string(text)) - 1 < 0xffff;
+}
+
+// Reads the tables of a file into a ShipConfigReading, and collects what is wrong with its places.
+class ShipConfigReader {
+ public:
+  ShipConfigReader(const std::string& file, ShipConfigReading& reading)
+      : file_(file), reading_(reading) {}
+
+  void read_file(const toml::table& file) {
+    SplitOptions& split = reading_.config.split;
+    read_keys(file, {{"host", [&](const toml::node& node) { read_text(node, "host", split.host); }},
+                     {"max_services", [&](const toml::node& node) { read_max_services(node); }},
+                     {"pyroscope",
+                      [&](const toml::node& node) {
+                        each_table(node, "pyroscope", kMaxEndpoints,
+                                   [&](const toml::table& table) { read_endpoint(table); });
+                      }},
+                     {"service", [&](const toml::node& node) {
+                        each_table(node, "service", kMaxRules,
+                                   [&](const toml::table& table) { read_rule(table); });
+                      }}});
+    if (reading_.config.pyroscope.empty() && invalid_.empty()) {
+      add_error({1, 1}, "no endpoint is named",
+                "add one: [[pyroscope]], name = \"a\", url = \"http://HOST:4040\"");
+    }
+    std::ranges::stable_sort(invalid_, {}, [](const Invalid& one) {
+      return std::pair(one.where.line, one.where.column);
+    });
+    for (Invalid& one : invalid_) reading_.errors.push_back(std::move(one.error));
+  }
+
+  void add_error(const toml::source_position& where, const std::string& what,
+                 const std::string& hint = {}) {
+    const std::string place =
+        file_ + ":" + std::to_string(where.line) + ":" + std::to_string(where.column) + ": ";
+    invalid_.push_back({where, invalid_argument(place + what, hint)});
+  }
+
+ private:
+  struct Invalid {
+    toml::source_position where;
+    Error error;
+  };
+  using ReadNode = std::function<void(const toml::node& node)>;
+
+  void read_keys(const toml::table& table,
+                 const std::map<std::string_view, ReadNode, std::less<>>& known) {
+    for (const auto& [key, node] : table) {
+      const auto found = known.find(key.str());
+      if (found != known.end()) {
+        found->second(node);
+        continue;
+      }
+      std::vector<std::string_view> names;
+      names.reserve(known.size());
+      for (const auto& [name, read] : known) names.push_back(name);
+      add_error(key.source().begin, "unknown key " + log_text(key.str()),
+                did_you_mean(nearest_names(key.str(), names)));
+    }
+  }
+
+  void each_table(const toml::node& node, const std::string& name, std::size_t most,
+                  const std::function<void(const toml::table&)>& read) {
+    const toml::array* const list = node.as_array();
+    if (list == nullptr || list->size() > most ||
+        !std::ranges::all_of(*list, [](const toml::node& one) { return one.is_table(); })) {
+      add_error(node.source().begin, name + " must be at most " + std::to_string(most) + " tables",
+                "begin each with [[" + name + "]]");
+      return;
+    }
+    for (const toml::node& one : *list) read(*one.as_table());
+  }
+
+  void read_text(const toml::node& node, const std::string& name, std::string& out) {
+    const auto text = node.value_exact<std::string>();
+    if (!text || text->empty() || text->size() > kMaxTextBytes || has_controls(*text)) {
+      add_error(node.source().begin, name + " must be a string that is not empty");
+      return;
+    }
+    out = *text;
+  }
+
+  void read_max_services(const toml::node& node) {
+    const auto number = node.value_exact<std::int64_t>();
+    if (!number || *number < 1 || *number > kMostServices) {
+      add_error(node.source().begin,
+                "max_services must be a number from 1 to " + std::to_string(kMostServices));
+      return;
+    }
+    reading_.config.split.max_services = static_cast<std::size_t>(*number);
+  }
+
+  void read_endpoint(const toml::table& table) {
+    PyroscopeEndpoint endpoint;
+    read_keys(table, {{"name", [&](const auto& node) { read_name(node, endpoint.name); }},
+                      {"url", [&](const auto& node) { read_url(node, endpoint); }},
+                      {"tenant", [&](const auto& node) { read_tenant(node, endpoint.tenant); }}});
+    for (const char* key : {"name", "url"}) {
+      if (!table.contains(key)) {
+        add_error(table.source().begin, "the endpoint has no " + std::string(key));
+      }
+    }
+    reading_.config.pyroscope.push_back(std::move(endpoint));
+  }
+
+  void read_name(const toml::node& node, std::string& name) {
+    const auto text = node.value_exact<std::string>();
+    if (!text || !is_endpoint_name(*text)) {
+      add_error(node.source().begin, "name must have 1 to 64 letters, digits, '-', '_' and '.'");
+    } else if (!names_.insert(*text).second) {
+      add_error(node.source().begin, "two endpoints have the name " + *text);
+    } else {
+      name = *text;
+    }
+  }
+
+  void read_url(const toml::node& node, PyroscopeEndpoint& endpoint) {
+    read_text(node, "url", endpoint.url);
+    if (endpoint.url.empty()) return;
+    auto address = parse_http_url(endpoint.url);
+    if (address) {
+      endpoint.address = std::move(*address);
+    } else {
+      add_error(node.source().begin, "url " + address.error().message, address.error().hint);
+    }
+  }
+
+  // What may stand in a header.
+  void read_tenant(const toml::node& node, std::string& tenant) {
+    const auto text = node.value_exact<std::string>();
+    const auto is_visible = [](char c) { return c > ' ' && c <= '~'; };
+    if (text && !text->empty() && text->size() <= 150 && std::ranges::all_of(*text, is_visible)) {
+      tenant = *text;
+    } else {
+      add_error(node.source().begin, "tenant must have 1 to 150 visible ASCII characters");
+    }
+  }
+
+  void read_rule(const toml::table& table) {
+    ServiceRule rule;
+    std::map<std::string_view, ReadNode, std::less<>> known{
+        {"service_name", [&](const auto& node) { read_text(node, "service_name", rule.service); }},
+        {"drop", [&](const auto& node) { read_drop(node, rule.drop); }},
+        {"labels", [&](const auto& node) { read_labels(node, rule.labels); }}};
+    for (const std::string_view key : service_keys()) {
+      known.emplace(key, [this, &rule, key](const toml::node& node) {
+        read_pattern(node, std::string(key), rule);
+      });
+    }
+    read_keys(table, known);
+    if (!table.contains("service_name") && !table.contains("labels") && !table.contains("drop")) {
+      add_error(table.source().begin, "the rule does nothing",
+                "give service_name, labels or drop = true");
+    } else if (rule.drop && (!rule.service.empty() || !rule.labels.empty())) {
+      add_error(table.source().begin, "a rule with drop = true has no service_name and no labels");
+    }
+    reading_.config.split.rules.push_back(std::move(rule));
+  }
+
+  void read_pattern(const toml::node& node, const std::string& key, ServiceRule& rule) {
+    const auto text = node.value_exact<std::string>();
+    if (!text || text->size() > kMaxTextBytes) {
+      add_error(node.source().begin, key + " must be a string, in which * stands for any text");
+      return;
+    }
+    rule.patterns.emplace(key, *text);
+  }
+
+  void read_drop(const toml::node& node, bool& drop) {
+    const auto flag = node.value_exact<bool>();
+    if (!flag) add_error(node.source().begin, "drop must be true or false");
+    drop = flag.value_or(false);
+  }
+
+  void read_labels(const toml::node& node, std::map<std::string, std::string>& labels) {
+    const toml::table* const table = node.as_table();
+    if (table == nullptr || table->size() > kMaxRuleLabels) {
+      add_error(node.source().begin,
+                "labels must be a table of at most " + std::to_string(kMaxRuleLabels) + " strings");
+      return;
+    }
+    for (const auto& [key, value] : *table) {
+      const std::string name(key.str());
+      if (!is_label_name(name) || name == kServiceLabel || name == "host") {
+        add_error(key.source().begin, log_text(name) + " can't be the name of a label",
+                  "a name has letters, digits and _, and is not service_name or host");
+        continue;
+      }
+      read_text(value, "the label " + name, labels[name]);
+    }
+  }
+
+  const std::string& file_;
+  ShipConfigReading& reading_;
+  std::set<std::string> names_;
+  std::vector<Invalid> invalid_;
+};
+
+}  // namespace
+
+Result<HttpUrl> parse_http_url(std::string_view text) {
+  const Error invalid = invalid_argument("must be http://HOST[:PORT][/PATH]");
+  if (text.starts_with("https://")) {
+    return invalid_argument("must begin with http://: profctl ship has no TLS",
+                            "send to a proxy on this host, which has TLS");
+  }
+  if (!text.starts_with(kHttp) || text.find_first_of("?#@ ") != std::string_view::npos) {
+    return invalid;
+  }
+  text.remove_prefix(kHttp.size());
+  HttpUrl url;
+  const std::string_view place = text.substr(0, text.find('/'));
+  url.path = text.substr(place.size());
+  while (url.path.ends_with('/')) url.path.pop_back();
+  const bool has_brackets = place.starts_with('[');
+  const std::size_t end = has_brackets ? place.find(']') : std::min(place.find(':'), place.size());
+  if (end == std::string_view::npos) return invalid;
+  url.host = has_brackets ? place.substr(1, end - 1) : place.substr(0, end);
+  const std::string_view rest = place.substr(has_brackets ? end + 1 : end);
+  url.port = rest.empty() ? "80" : rest.substr(1);
+  if (url.host.empty() || (!rest.empty() && !rest.starts_with(':')) || !is_port(url.port)) {
+    return invalid;
+  }
+  return url;
+}
+
+ShipConfigReading read_ship_config(std::string_view text, const std::string& file) {
+  ShipConfigReading reading;
+  ShipConfigReader reader(file, reading);
+  try {
+    reader.read_file(toml::parse(text));
+  } catch (const toml::parse_error& error) {
+    const auto& where = error.source().begin;
+    reading.errors.push_back(malformed(file + ":" + std::to_string(where.line) + ":" +
+                                       std::to_string(where.column) + ": " +
+                                       log_text(std::string(error.description()))));
+  }
+  return reading;
+}
+
+}  // namespace profd

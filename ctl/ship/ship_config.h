@@ -1,0 +1,58 @@
+// The configuration of `profctl ship`: endpoints, and how windows are split by service.
+//
+//     host = "web-1"           # the label; the name of this host without it
+//     max_services = 200
+//
+//     [[pyroscope]]
+//     name = "a"               # of its position in the state directory
+//     url = "http://127.0.0.1:4040"
+//     tenant = "team-a"        # X-Scope-OrgID
+//
+//     [[service]]              # the first rule that matches decides
+//     unit = "nginx*"
+//     service_name = "web"
+//     labels = { team = "edge" }
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ctl/ship/window_split.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+struct HttpUrl {
+  std::string host;  // without the brackets of an IPv6 address
+  std::string port;
+  std::string path;  // "", or begins with "/" and does not end with one
+
+  friend bool operator==(const HttpUrl&, const HttpUrl&) = default;
+};
+
+// "http://HOST[:PORT][/PATH]", without user, query and fragment.
+[[nodiscard]] Result<HttpUrl> parse_http_url(std::string_view text);
+
+struct PyroscopeEndpoint {
+  std::string name;
+  std::string url;
+  HttpUrl address;
+  std::string tenant;  // "": no header
+};
+
+struct ShipConfig {
+  SplitOptions split;
+  std::vector<PyroscopeEndpoint> pyroscope;
+};
+
+struct ShipConfigReading {
+  ShipConfig config;
+  std::vector<Error> errors;  // "FILE:LINE:COLUMN: what", in the order of their places
+};
+
+[[nodiscard]] ShipConfigReading read_ship_config(std::string_view text, const std::string& file);
+
+}  // namespace profd

@@ -1,0 +1,22 @@
+// `profctl ship` as a whole: a thread for each endpoint, so that a slow one delays no other.
+
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "ctl/client/client.h"
+#include "ctl/ship/ship_config.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+// Called by any thread of run_ship(), with a whole line.
+using ShipLog = std::function<void(const std::string& line)>;
+
+// Until `stop_fd` is readable. What is being sent then is sent to its end if the endpoint takes
+// it. An error: nothing was started. `client` is asked for others of its kind alone.
+[[nodiscard]] Result<void> run_ship(const ShipConfig& config, const std::string& state_directory,
+                                    const Client& client, int stop_fd, const ShipLog& log);
+
+}  // namespace profd

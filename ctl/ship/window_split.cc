@@ -1,0 +1,172 @@
+#include "ctl/ship/window_split.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "ctl/ship/push_request.h"
+#include "formats/base/utf8_text.h"
+#include "formats/profile/pprof_writer.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kNoLabelText = "-";
+constexpr std::string_view kKernelFile = "[kernel";
+// The outermost function of each kernel thread; that of newer kernels ends in "_asm".
+constexpr std::string_view kThreadEntry = "ret_from_fork";
+
+std::int64_t pid_of(const PprofTables& window, std::span<const PprofLabel> labels) {
+  for (const PprofLabel& label : labels) {
+    if (window.texts[label.key] == "pid") return label.number;
+  }
+  return 0;
+}
+
+ProcessLabelTexts label_texts(const PprofTables& window, std::span<const PprofLabel> labels) {
+  ProcessLabelTexts texts;
+  for (const PprofLabel& label : labels) {
+    const std::string_view key = window.texts[label.key];
+    const std::string_view text = window.texts[label.text];
+    if (text.empty() || text == kNoLabelText) continue;
+    if (std::ranges::find(service_keys(), key) == service_keys().end()) continue;
+    texts.emplace(key, valid_utf8(text, PprofProfile::kMaxTextBytes));
+  }
+  return texts;
+}
+
+// Whether a stack begins where kernel threads do. A user's process has such a stack only of its
+// first moments, between fork and its return to user mode.
+bool begins_in_kernel_thread(const PprofTables& window, const PprofTables::Sample& sample) {
+  if (sample.depth == 0) return false;
+  const PprofTables::Location& root = window.locations[window.frames_of(sample).back()];
+  if (root.mapping == PprofLocation::kNoMapping || root.line_count == 0) return false;
+  const std::string_view file = window.texts[window.mappings[root.mapping].file];
+  const PprofFunction& entry = window.functions[window.lines_of(root).back().function];
+  return file.starts_with(kKernelFile) && window.texts[entry.name].starts_with(kThreadEntry);
+}
+
+// Samples of a run with equal labels, which are those of one process, or of one thread of it.
+struct SampleRun {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+};
+
+std::vector<SampleRun> runs_of(const PprofTables& window) {
+  std::vector<SampleRun> runs;
+  for (std::uint32_t i = 0; i < window.samples.size(); ++i) {
+    if (i == 0 || !window.have_equal_labels(window.samples[i - 1], window.samples[i])) {
+      runs.push_back({i, i});
+    }
+    runs.back().end = i + 1;
+  }
+  return runs;
+}
+
+// The processes with a stack that no kernel thread has. The pid 0 stands for many.
+std::set<std::int64_t> user_processes(const PprofTables& window,
+                                      const std::vector<SampleRun>& runs) {
+  std::set<std::int64_t> pids{0};
+  for (const SampleRun& run : runs) {
+    const auto samples = std::span(window.samples).subspan(run.first, run.end - run.first);
+    const bool is_kernel = std::ranges::all_of(
+        samples, [&window](const auto& sample) { return begins_in_kernel_thread(window, sample); });
+    if (!is_kernel) pids.insert(pid_of(window, window.labels_of(samples.front())));
+  }
+  return pids;
+}
+
+SeriesLabels series_of(const Service& service, const PprofTables& window,
+                       const SplitOptions& options) {
+  SeriesLabels labels;
+  for (const auto& [name, text] : service.labels) labels.emplace(name, text);
+  labels[kServiceLabel] = service.name;
+  if (!options.host.empty()) labels["host"] = options.host;
+  labels["__name__"] = series_name(window);
+  return labels;
+}
+
+using PartsByLabels = std::map<SeriesLabels, std::vector<std::uint32_t>>;
+
+// The names of services, those with the fewest rows last.
+std::vector<std::string> by_rows(const PartsByLabels& parts) {
+  std::map<std::string, std::size_t> rows;
+  for (const auto& [labels, samples] : parts) rows[labels.at(kServiceLabel)] += samples.size();
+  std::vector<std::pair<std::size_t, std::string>> sorted;
+  sorted.reserve(rows.size());
+  for (const auto& [name, count] : rows) sorted.emplace_back(count, name);
+  std::ranges::stable_sort(sorted, std::ranges::greater(),
+                           &std::pair<std::size_t, std::string>::first);
+  std::vector<std::string> names;
+  names.reserve(sorted.size());
+  for (auto& [count, name] : sorted) names.push_back(std::move(name));
+  return names;
+}
+
+// Returns how many services became "other".
+std::uint64_t limit_services(PartsByLabels& parts, const PprofTables& window,
+                             const SplitOptions& options) {
+  const std::vector<std::string> names = by_rows(parts);
+  if (names.size() <= options.max_services) return 0;
+  const std::set<std::string> over(
+      names.begin() + static_cast<std::ptrdiff_t>(options.max_services), names.end());
+  std::vector<std::uint32_t> others;
+  for (auto part = parts.begin(); part != parts.end();) {
+    if (over.contains(part->first.at(kServiceLabel))) {
+      others.insert(others.end(), part->second.begin(), part->second.end());
+      part = parts.erase(part);
+    } else {
+      ++part;
+    }
+  }
+  std::vector<std::uint32_t>& other =
+      parts[series_of({.name = kOtherServices, .labels = {}}, window, options)];
+  other.insert(other.end(), others.begin(), others.end());
+  std::ranges::sort(other);
+  return over.size();
+}
+
+bool keep_thread(const PprofTables& window, std::vector<PprofLabel>& labels) {
+  std::erase_if(labels,
+                [&window](const PprofLabel& label) { return window.texts[label.key] != "thread"; });
+  return true;
+}
+
+}  // namespace
+
+WindowParts split_window(const PprofTables& window, const SplitOptions& options) {
+  WindowParts split;
+  PartsByLabels parts;
+  const std::vector<SampleRun> runs = runs_of(window);
+  const std::set<std::int64_t> users = user_processes(window, runs);
+  for (const SampleRun& run : runs) {
+    const auto labels = window.labels_of(window.samples[run.first]);
+    const bool is_kernel = !users.contains(pid_of(window, labels));
+    const auto service = service_of(label_texts(window, labels), is_kernel, options.rules);
+    if (!service) {
+      split.samples_dropped += run.end - run.first;
+      continue;
+    }
+    std::vector<std::uint32_t>& part = parts[series_of(*service, window, options)];
+    for (std::uint32_t i = run.first; i < run.end; ++i) part.push_back(i);
+  }
+  split.services_over_limit = limit_services(parts, window, options);
+  for (auto& [labels, samples] : parts) split.parts.push_back({labels, std::move(samples)});
+  return split;
+}
+
+std::string encode_part(PprofParts& window, const ServicePart& part) {
+  return encode_pprof(window.profile_of(part.samples, keep_thread));
+}
+
+ServicePart take_half(ServicePart& part) {
+  const auto middle = part.samples.begin() + static_cast<std::ptrdiff_t>(part.samples.size() / 2);
+  ServicePart half{.labels = part.labels, .samples = {middle, part.samples.end()}};
+  part.samples.erase(middle, part.samples.end());
+  return half;
+}
+
+}  // namespace profd

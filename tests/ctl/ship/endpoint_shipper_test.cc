@@ -1,0 +1,326 @@
+// A shipper with a history, an endpoint and a clock of the test's own.
+
+#include "ctl/ship/endpoint_shipper.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "formats/profile/pprof_writer.h"
+#include "tests/ctl/ship/a_window.h"
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""h;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+const ShipTime kNoon = std::chrono::sys_days(std::chrono::year(2026) / 1 / 2) + 12h;
+
+// "20260102T12MM00Z"
+std::string window_at(int minute) {
+  const std::string digits = std::to_string(100 + minute).substr(1);
+  return "20260102T12" + digits + "00Z";
+}
+
+class History final : public WindowSource {
+ public:
+  void add(int minute, int processes = 1) {
+    test::AWindow window((kNoon + std::chrono::minutes(minute)).time_since_epoch().count());
+    for (int i = 0; i < processes; ++i) {
+      const std::string name = window_at(minute) + "/" + std::to_string(i);
+      window.add(i + 1, name, "-", name, 1);
+    }
+    files[window_at(minute)] = encode_pprof_gzip(window.profile);
+  }
+  Result<std::vector<std::string>> windows_after(const std::string& name) override {
+    std::vector<std::string> names;
+    for (const auto& [known, bytes] : files) {
+      if (known > name) names.push_back(known);
+    }
+    return names;
+  }
+  Result<std::string> window(const std::string& name) override {
+    const auto found = files.find(name);
+    if (found == files.end()) return fail(ErrorCode::kNotFound, "gone");
+    return found->second;
+  }
+
+  std::map<std::string, std::string> files;
+};
+
+// Keeps the service of each series that it stores.
+class Endpoint final : public PushClient {
+ public:
+  Result<void> connect() override {
+    if (is_away) return fail(ErrorCode::kUnavailable, "refused");
+    return {};
+  }
+  PushReply push(const std::string& body) override {
+    ++requests;
+    PushReply reply;
+    reply.reached = PushReply::Reached::kAnswered;
+    reply.status = 200;
+    if (!replies.empty()) {
+      reply = replies.front();
+      replies.pop_front();
+    }
+    if (on_push) on_push();
+    if (reply.status == 200) stored.push_back(service_in(body));
+    return reply;
+  }
+
+  static std::string service_in(const std::string& body) {
+    const std::string name = "service_name";
+    const std::size_t value = body.find(name) + name.size() + 2;
+    return body.substr(value, static_cast<unsigned char>(body[value - 1]));
+  }
+  void reply_once(unsigned status, const std::string& retry_after = {}) {
+    PushReply reply;
+    reply.reached = PushReply::Reached::kAnswered;
+    reply.status = status;
+    reply.retry_after = retry_after;
+    replies.push_back(reply);
+  }
+
+  bool is_away = false;
+  int requests = 0;
+  std::deque<PushReply> replies;
+  std::function<void()> on_push;
+  std::vector<std::string> stored;
+};
+
+class TestClock final : public ShipClock {
+ public:
+  [[nodiscard]] ShipTime now() override { return time; }
+  [[nodiscard]] bool wait(std::chrono::milliseconds pause) override {
+    time += pause;
+    longest = std::max(longest, pause);
+    if (on_wait) on_wait();
+    return time < end;
+  }
+  [[nodiscard]] double random() override { return 0.5; }
+
+  ShipTime time = kNoon;
+  ShipTime end = ShipTime::max();
+  std::chrono::milliseconds longest{0};
+  std::function<void()> on_wait;
+};
+
+class EndpointShipperTest : public testing::Test {
+ protected:
+  EndpointShipperTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "ship-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~EndpointShipperTest() override { std::filesystem::remove_all(directory_); }
+
+  // Until all of the history is done, or the clock ends. A new process each time.
+  ShipState ship() {
+    auto file = ShipStateFile::open(directory_, "a");
+    EXPECT_TRUE(file) << file.error().message;
+    const auto ends = clock_.end;
+    const auto on_wait = clock_.on_wait;
+    clock_.on_wait = [this, &file, on_wait] {
+      if (on_wait) on_wait();
+      const bool is_done = file->state().window == history_.files.rbegin()->first;
+      if (is_done && file->state().in_flight.empty()) clock_.end = clock_.time;
+    };
+    EndpointShipper shipper({.source = history_,
+                             .client = endpoint_,
+                             .clock = clock_,
+                             .file = *file,
+                             .split = split_,
+                             .log = [this](const std::string& line) { log_.push_back(line); }});
+    shipper.run();
+    clock_.on_wait = on_wait;
+    clock_.end = ends;
+    return file->state();
+  }
+
+  std::filesystem::path directory_;
+  History history_;
+  Endpoint endpoint_;
+  TestClock clock_;
+  SplitOptions split_;
+  std::vector<std::string> log_;
+};
+
+TEST_F(EndpointShipperTest, EachWindowIsSentOnceInOrder) {
+  for (int minute = 0; minute < 3; ++minute) history_.add(minute);
+  ship();
+  history_.add(3);
+  const ShipState state = ship();
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(0) + "/0", window_at(1) + "/0",
+                                            window_at(2) + "/0", window_at(3) + "/0"));
+  EXPECT_EQ(state.windows_sent, 4U);
+  EXPECT_EQ(state.profiles_sent, 4U);
+  EXPECT_GT(state.bytes_sent, 0U);
+  EXPECT_THAT(log_, IsEmpty());
+}
+
+TEST_F(EndpointShipperTest, AnOutageOfHalfAnHourLosesNothingAndIsLoggedOnce) {
+  for (int minute = 0; minute < 30; ++minute) history_.add(minute);
+  endpoint_.is_away = true;
+  clock_.on_wait = [this] { endpoint_.is_away = clock_.time < kNoon + 30min; };
+  const ShipState state = ship();
+  EXPECT_THAT(endpoint_.stored, SizeIs(30));
+  EXPECT_TRUE(std::ranges::is_sorted(endpoint_.stored));
+  EXPECT_THAT(state.windows_dropped, IsEmpty());
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), HasSubstr("works again")));
+  EXPECT_LE(clock_.longest, 5min);
+}
+
+TEST_F(EndpointShipperTest, WhatIsTooOldIsCountedAndNotRead) {
+  for (int minute = 0; minute < 4; ++minute) history_.add(minute);
+  history_.files[window_at(0)] = "malformed";
+  clock_.time = kNoon + 57min;
+  const ShipState state = ship();
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(2) + "/0", window_at(3) + "/0"));
+  EXPECT_THAT(state.windows_dropped, ElementsAre(Pair("too_old", 2)));
+}
+
+TEST_F(EndpointShipperTest, WhatIsMalformedIsCounted) {
+  history_.add(0);
+  history_.add(1);
+  history_.files[window_at(0)] = "malformed";
+  EXPECT_THAT(ship().windows_dropped, ElementsAre(Pair("malformed", 1)));
+  EXPECT_THAT(endpoint_.stored, SizeIs(1));
+}
+
+TEST_F(EndpointShipperTest, AWindowThatWasInFlightAtAKillIsNotSentAgain) {
+  for (int minute = 0; minute < 3; ++minute) history_.add(minute, 2);
+  // What a killed process leaves: the files as they are at its second request.
+  const auto kept = directory_.string() + ".kept";
+  endpoint_.on_push = [&] {
+    if (endpoint_.requests == 2) std::filesystem::copy(directory_, kept);
+  };
+  ship();
+  EXPECT_THAT(endpoint_.stored, SizeIs(6));
+  std::filesystem::remove_all(directory_);
+  std::filesystem::rename(kept, directory_);
+  endpoint_.on_push = nullptr;
+  endpoint_.stored.clear();
+  const ShipState state = ship();
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(1) + "/0", window_at(1) + "/1",
+                                            window_at(2) + "/0", window_at(2) + "/1"));
+  EXPECT_EQ(state.windows_unknown, 1U);
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("window " + window_at(0) + " was in flight")));
+}
+
+TEST_F(EndpointShipperTest, AWindowThatWaitsForItsEndpointIsNotInFlight) {
+  history_.add(0);
+  endpoint_.is_away = true;
+  clock_.end = kNoon + 1min;
+  EXPECT_EQ(ship().in_flight, "");
+  endpoint_.is_away = false;
+  for (int i = 0; i < 20; ++i) endpoint_.reply_once(503);
+  clock_.end = clock_.time + 1min;
+  EXPECT_EQ(ship().in_flight, "");
+  endpoint_.replies.clear();
+  clock_.end = ShipTime::max();
+  EXPECT_EQ(ship().windows_unknown, 0U);
+  EXPECT_THAT(endpoint_.stored, SizeIs(1));
+}
+
+TEST_F(EndpointShipperTest, ARequestWithoutAnswerIsNotRepeated) {
+  history_.add(0, 2);
+  PushReply reply;
+  reply.reached = PushReply::Reached::kNoAnswer;
+  endpoint_.replies.push_back(reply);
+  const ShipState state = ship();
+  EXPECT_EQ(endpoint_.requests, 2);
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(0) + "/1"));
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("unknown", 1)));
+}
+
+TEST_F(EndpointShipperTest, ARefusedSeriesIsDroppedAlone) {
+  history_.add(0, 3);
+  endpoint_.reply_once(400);
+  const ShipState state = ship();
+  EXPECT_THAT(endpoint_.stored, SizeIs(2));
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("refused", 1)));
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("refuses a profile")));
+}
+
+TEST_F(EndpointShipperTest, ATenantsRateIsWaitedFor) {
+  history_.add(0);
+  endpoint_.reply_once(429, "40");
+  endpoint_.reply_once(429);
+  EXPECT_THAT(ship().profiles_dropped, IsEmpty());
+  EXPECT_THAT(endpoint_.stored, SizeIs(1));
+  EXPECT_EQ(clock_.longest, std::chrono::seconds(40));
+}
+
+TEST_F(EndpointShipperTest, ABodyThatIsTooLargeIsSentInHalves) {
+  test::AWindow window(kNoon.time_since_epoch().count());
+  for (int i = 0; i < 4; ++i) window.add(1, "a", "-", "f" + std::to_string(i), 1);
+  history_.files[window_at(0)] = encode_pprof_gzip(window.profile);
+  endpoint_.reply_once(413);
+  EXPECT_THAT(ship().profiles_dropped, IsEmpty());
+  EXPECT_THAT(endpoint_.stored, ElementsAre("a", "a"));
+  history_.add(1);
+  endpoint_.reply_once(413);
+  EXPECT_THAT(ship().profiles_dropped, ElementsAre(Pair("too_large", 1)));
+}
+
+TEST_F(EndpointShipperTest, WindowsOfManySamplesAreSentInParts) {
+  test::AWindow window(kNoon.time_since_epoch().count());
+  for (int i = 0; i < 8001; ++i) window.add(1, "a", "-", "f" + std::to_string(i), 1);
+  history_.files[window_at(0)] = encode_pprof_gzip(window.profile);
+  ship();
+  EXPECT_THAT(endpoint_.stored, ElementsAre("a", "a"));
+}
+
+TEST_F(EndpointShipperTest, NothingIsSentWhileThePositionCanNotBeStored) {
+  history_.add(0);
+  clock_.end = kNoon + 10min;
+  // Root may write anywhere: a directory is in the way of the file.
+  std::filesystem::create_directories(directory_ / "a.json.next");
+  const ShipState state = ship();
+  EXPECT_EQ(state.window, "");
+  EXPECT_EQ(endpoint_.requests, 0);
+  std::filesystem::remove(directory_ / "a.json.next");
+  clock_.end = ShipTime::max();
+  EXPECT_EQ(ship().windows_sent, 1U);
+}
+
+TEST_F(EndpointShipperTest, APositionHasOneProcess) {
+  const auto first = ShipStateFile::open(directory_, "a");
+  const auto second = ShipStateFile::open(directory_, "a");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kBusy);
+  EXPECT_TRUE(ShipStateFile::open(directory_, "b"));
+}
+
+TEST_F(EndpointShipperTest, AMalformedPositionIsNoBeginning) {
+  std::ofstream(directory_ / "a.json") << "{}";
+  const auto file = ShipStateFile::open(directory_, "a");
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, ErrorCode::kMalformed);
+}
+
+TEST(WindowNameTest, HasTheStartOfTheWindow) {
+  EXPECT_EQ(start_of_window("20260102T120000Z"), kNoon);
+  EXPECT_EQ(start_of_window("20260102T120000Z-2"), kNoon);
+  for (const char* name :
+       {"", "20260102T120000", "20261302T120000Z", "2026010xT120000Z", "20260102T120000Zx", "a"}) {
+    EXPECT_FALSE(start_of_window(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace profd

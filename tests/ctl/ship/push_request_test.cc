@@ -1,0 +1,44 @@
+#include "ctl/ship/push_request.h"
+
+#include <regex>
+#include <string>
+
+#include <gmock/gmock.h>
+
+namespace profd {
+namespace {
+
+// By hand, from the field numbers: tag (number << 3 | 2), length, bytes.
+TEST(PushRequestTest, IsASeriesWithItsLabelsAndOneProfile) {
+  const std::string series =
+      "\x0a\x06\x0a\x01"
+      "a\x12\x01"
+      "b"  // LabelPair
+      "\x12\x07\x0a\x01"
+      "p\x12\x02"
+      "id";  // RawSample
+  EXPECT_EQ(encode_push_request({{"a", "b"}}, "p", "id"),
+            "\x0a" + std::string(1, static_cast<char>(series.size())) + series);
+}
+
+TEST(PushRequestTest, LabelsOverALimitAreRefused) {
+  SeriesLabels labels;
+  for (int i = 0; i < 30; ++i) labels["l" + std::to_string(i)] = "x";
+  EXPECT_TRUE(check_labels(labels));
+  labels["one_more"] = "x";
+  EXPECT_FALSE(check_labels(labels));
+  EXPECT_TRUE(check_labels({{"a", std::string(2048, 'x')}}));
+  EXPECT_FALSE(check_labels({{"a", std::string(2049, 'x')}}));
+  EXPECT_FALSE(check_labels({{std::string(1025, 'x'), "a"}}));
+  EXPECT_FALSE(check_labels({{"a", "\xff"}}));
+  EXPECT_FALSE(check_labels({{"", "a"}}));
+}
+
+TEST(PushRequestTest, AnIdIsAUuidOfVersionFour) {
+  const std::regex form("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}");
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(std::regex_match(make_uuid(), form)) << make_uuid();
+  EXPECT_NE(make_uuid(), make_uuid());
+}
+
+}  // namespace
+}  // namespace profd

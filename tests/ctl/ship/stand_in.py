@@ -1,0 +1,178 @@
+"""A Pyroscope that keeps what it is sent, and refuses what Pyroscope's validation refuses by default. protoc decodes."""
+
+import http.server
+import pathlib
+import re
+import subprocess
+import threading
+import time
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROTOS = ("-I", str(ROOT / "tests/ctl/ship"), "-I", str(ROOT / "tests/formats/profile"))
+HOUR_NS = 3600 * 10**9
+TOKEN = re.compile(r'\s*(?:(\w+)\s*(?::\s*("(?:\\.|[^"\\])*"|[-\w.]+)|\{)|(\}))')
+ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
+
+
+def unescape(text: str) -> str:
+    def byte(match) -> bytes:
+        code = match[1]
+        return bytes([int(code, 8)]) if len(code) == 3 else {b"n": b"\n", b"t": b"\t", b"r": b"\r"}.get(code, code)
+    return ESCAPE.sub(byte, text.encode()).decode()
+
+
+def parse(text: str) -> dict:
+    """protobuf's text form as lists by field."""
+    stack, place = [{}], 0
+    while match := TOKEN.match(text, place):
+        place = match.end()
+        name, value, end = match.groups()
+        if end:
+            stack.pop()
+        elif value is None:
+            stack[-1].setdefault(name, []).append({})
+            stack.append(stack[-1][name][-1])
+        else:
+            known = unescape(value[1:-1]) if value[0] == '"' else value
+            stack[-1].setdefault(name, []).append(known)
+    assert not text[place:].strip(), text[place:place + 80]
+    return stack[0]
+
+
+def decode(message: str, proto: str, data: bytes) -> dict:
+    done = subprocess.run(["protoc", *PROTOS, f"--decode={message}", proto], input=data, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Refused(f"no {message}: {done.stderr.decode(errors='replace')}")
+    return parse(done.stdout.decode())
+
+
+class Refused(Exception):
+    pass
+
+
+def require(is_so: bool, what: str) -> None:
+    if not is_so:
+        raise Refused(what)
+
+
+def number(message: dict, field: str) -> int:
+    return int(message.get(field, ["0"])[0])
+
+
+def numbers(message: dict, field: str) -> list:
+    return [int(one) for one in message.get(field, [])]
+
+
+def check_labels(series: dict) -> dict:
+    pairs = [(pair.get("name", [""])[0], pair.get("value", [""])[0]) for pair in series.get("labels", [])]
+    labels = dict(pairs)
+    require(len(labels) == len(pairs), "duplicate label names")
+    require(0 < len(pairs) <= 30, "number of labels")
+    for name, value in pairs:
+        require(0 < len(name.encode()) <= 1024 and len(value.encode()) <= 2048, f"length of label {name}")
+    require(labels.get("__name__", "") != "" and labels.get("service_name", "") != "", "required labels")
+    return labels
+
+
+def check_profile(profile: dict, size: int) -> None:
+    texts = profile.get("string_table", [])
+    require(bool(texts) and texts[0] == "", "string 0")
+    types = profile.get("sample_type", [])
+    require(bool(types) and all("-" not in texts[number(one, "type")] for one in types), "sample types")
+    samples = profile.get("sample", [])
+    require(0 < len(samples) <= 16000, "number of samples")
+    require(size <= 4 << 20, "size of the profile")
+    functions = {number(one, "id") for one in profile.get("function", [])}
+    require(0 not in functions, "function id 0")
+    locations = {number(one, "id"): one for one in profile.get("location", [])}
+    require(0 not in locations, "location id 0")
+    for location in locations.values():
+        lines = location.get("line", [])
+        require(bool(lines) and all(number(line, "function_id") in functions for line in lines), "a location has no line")
+    for sample in samples:
+        values = numbers(sample, "value")
+        require(len(values) == len(types) and any(values) and min(values) >= 0, "values of a sample")
+        require(all(one in locations for one in numbers(sample, "location_id")), "locations of a sample")
+        for label in sample.get("label", []):
+            require(texts[number(label, "key")] == "thread", "a label of a sample makes a series")
+    age = time.time_ns() - number(profile, "time_nanos")
+    require(-HOUR_NS / 6 <= age <= HOUR_NS, "time of the profile")
+
+
+class StandIn:
+    """`received` has (labels, profile) in the order of arrival."""
+
+    def __init__(self, port: int = 0):
+        self.received = []
+        self.refused = []
+        self.status = None       # an error for each request
+        self.hangs = False       # takes requests, and does not answer
+        self.hung = threading.Event()
+        self.server = None
+        self.closes = False      # each connection, after the next answer
+        self.port = port
+        self.start()
+
+    def start(self) -> None:
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if outer.hangs:
+                    outer.hung.set()
+                    time.sleep(60)
+                    return
+                self.answer(*outer.take(self.path, self.headers, body))
+
+            def answer(self, status: int, text: str) -> None:
+                self.send_response(status)
+                if status != 200:
+                    self.send_header("Content-Type", "application/json")
+                if status == 429:
+                    self.send_header("Retry-After", "1")
+                self.send_header("Content-Length", str(len(text)))
+                if outer.closes:
+                    self.send_header("Connection", "close")
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *_):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+            allow_reuse_address = True
+
+        self.closes = False
+        self.server = Server(("127.0.0.1", self.port), Handler)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Connections are refused. A request on an open one is answered, so that none is lost on its way."""
+        self.closes = True
+        self.server.shutdown()
+        self.server.server_close()
+
+    def take(self, path: str, headers, body: bytes) -> tuple:
+        if self.status is not None:
+            return self.status, '{"code":"unavailable","message":"as the test wants"}'
+        try:
+            require(path == "/push.v1.PusherService/Push", f"path {path}")
+            require(headers["Content-Type"] == "application/proto", "content type")
+            request = decode("push.v1.PushRequest", "push.proto", body)
+            series = request.get("series", [])
+            require(len(series) == 1, "number of series")
+            labels = check_labels(series[0])
+            for sample in series[0].get("samples", []):
+                uuid.UUID(sample["ID"][0])
+                check_profile(sample["raw_profile"][0], len(body))
+                self.received.append((labels, sample["raw_profile"][0]))
+        except (Refused, ValueError, KeyError) as problem:
+            self.refused.append(str(problem))
+            return 400, '{"code":"invalid_argument","message":"refused"}'
+        return 200, ""
