@@ -21,7 +21,7 @@ using gperftools::kDeletedSuffix;
 // Of a profile. Paths have some hundred bytes.
 constexpr std::size_t kMaxBuildBytes = std::size_t{16} << 20;
 
-Error malformed(const std::string& what, std::size_t offset) {
+Error malformed_at(const std::string& what, std::size_t offset) {
   return fail(ErrorCode::kMalformed, what + " at offset " + std::to_string(offset));
 }
 
@@ -60,15 +60,16 @@ std::uint64_t header_words(std::string_view file, SlotShape shape) {
 // the byte order is the one in which slot 1 is small.
 Result<SlotShape> detect_shape(std::string_view file) {
   constexpr std::size_t kShortest = 8;
-  if (file.size() < kShortest) return malformed("the file ends in the header", file.size());
+  if (file.size() < kShortest) return malformed_at("the file ends in the header", file.size());
   const std::size_t zeros = std::min(file.find_first_not_of('\0'), file.size());
-  if (zeros < 4) return malformed("not a CPU profile: the first slot is not 0", 0);
+  if (zeros < 4) return malformed_at("not a CPU profile: the first slot is not 0", 0);
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     const SlotShape shape{zeros >= 8 ? 8U : 4U, order};
-    if (file.size() < 2 * shape.bytes) return malformed("the file ends in the header", file.size());
+    if (file.size() < 2 * shape.bytes)
+      return malformed_at("the file ends in the header", file.size());
     if (header_words(file, shape) <= gperftools::kMaxHeaderWords) return shape;
   }
-  return malformed("not a CPU profile: the header is too large", 4);
+  return malformed_at("not a CPU profile: the header is too large", 4);
 }
 
 // Returns the period.
@@ -76,17 +77,17 @@ Result<std::uint64_t> read_header(SlotCursor& slots) {
   slots.skip(1);
   const std::uint64_t words = slots.slot();
   if (words < gperftools::kHeaderWords) {
-    return malformed("the header has " + std::to_string(words) + " words, but needs 3,",
-                     slots.offset_of(1));
+    return malformed_at("the header has " + std::to_string(words) + " words, but needs 3,",
+                        slots.offset_of(1));
   }
   const std::uint64_t version = slots.slot();
   const std::uint64_t period = slots.slot();
   slots.skip(words - 2);
-  if (!slots.ok()) return malformed("the file ends in the header", slots.offset());
+  if (!slots.ok()) return malformed_at("the file ends in the header", slots.offset());
   if (version != gperftools::kVersion) {
-    return malformed("unknown version " + std::to_string(version), slots.offset_of(2));
+    return malformed_at("unknown version " + std::to_string(version), slots.offset_of(2));
   }
-  if (period < gperftools::kMinPeriod) return malformed("the period is 0", slots.offset_of(3));
+  if (period < gperftools::kMinPeriod) return malformed_at("the period is 0", slots.offset_of(3));
   return period;
 }
 
@@ -106,15 +107,16 @@ Result<RecordStart> read_record_start(SlotCursor& slots) {
   RecordStart record{.offset = slots.offset()};
   record.count = slots.slot();
   record.depth = slots.slot();
-  if (!slots.ok()) return malformed("the file ends without a trailer", record.offset);
+  if (!slots.ok()) return malformed_at("the file ends without a trailer", record.offset);
   if (record.depth == 0 || record.depth > gperftools::kMaxDepth) {
-    return malformed("a stack is " + std::to_string(record.depth) + " frames deep", record.offset);
+    return malformed_at("a stack is " + std::to_string(record.depth) + " frames deep",
+                        record.offset);
   }
   if (record.depth > slots.slots_left()) {
-    return malformed("the file ends in a record", record.offset);
+    return malformed_at("the file ends in a record", record.offset);
   }
   if (record.count == 0 && record.depth > 1) {
-    return malformed("a record has a count of 0", record.offset);
+    return malformed_at("a record has a count of 0", record.offset);
   }
   record.leaf = slots.slot();
   return record;
@@ -151,7 +153,7 @@ Result<ReadSlots> read_slots(std::string_view file, Profile* profile) {
     }
     if (record->is_decoy()) continue;
     if (record->count > left) {
-      return malformed("the sum of the counts overflows 64 bits", record->offset);
+      return malformed_at("the sum of the counts overflows 64 bits", record->offset);
     }
     left -= record->count;
     if (profile == nullptr) {
@@ -300,11 +302,11 @@ class TextList {
 
 Result<void> check_text(std::string_view file, std::size_t offset) {
   if (const std::size_t nul = file.find('\0', offset); nul != file.npos) {
-    return malformed("the text list contains a NUL", nul);
+    return malformed_at("the text list contains a NUL", nul);
   }
   if (offset == file.size() || file.back() == '\n') return {};
   const std::size_t last = file.substr(offset).rfind('\n');
-  return malformed("the last line has no end", last == file.npos ? offset : offset + last + 1);
+  return malformed_at("the last line has no end", last == file.npos ? offset : offset + last + 1);
 }
 
 // A text that check_text() accepts.
@@ -313,7 +315,7 @@ Result<void> read_text(std::string_view file, std::size_t offset, Profile& profi
   while (offset < file.size()) {
     const std::size_t end = file.find('\n', offset);
     if (!list.add_line(file.substr(offset, end - offset))) {
-      return malformed("\"$build\" makes the paths too long", offset);
+      return malformed_at("\"$build\" makes the paths too long", offset);
     }
     offset = end + 1;
   }
