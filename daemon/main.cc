@@ -125,10 +125,15 @@ int print_check(bool as_json) {
 }
 
 // Buffers that grow to some MiB for a moment (symbols, tables, profiles) are unmapped when they are
-// freed: glibc would keep up to 32 MiB of them for each thread.
-void keep_memory_low() {
+// freed: glibc would keep up to 32 MiB of them for each thread. Its heap grows and shrinks in large
+// steps, since each waits for a lock that threads of low priority may have; what is free at its end
+// goes with return_freed_memory(), and pages that were never used cost nothing.
+void set_up_malloc() {
   constexpr int kLargeBytes = 128 * 1024;
+  constexpr int kStepBytes = 1024 * 1024;
   ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
+  ::mallopt(M_TOP_PAD, kStepBytes);
+  ::mallopt(M_TRIM_THRESHOLD, 4 * kStepBytes);
 }
 
 // Each mapped file that was sampled stays open until its session ends.
@@ -183,7 +188,7 @@ int run(const Options& options) {
   if (!host_is_fit()) return kExitHostLacksFeature;
   raise_priority();
   raise_open_files_limit();
-  keep_memory_low();
+  set_up_malloc();
   const Result<void> served = serve(config);
   if (served) return 0;
   print_error(served.error());
