@@ -166,6 +166,8 @@ class StandIn:
             require(headers["Content-Type"] == "application/proto", "content type")
             request = decode("push.v1.PushRequest", "push.proto", body)
             series = request.get("series", [])
+            if not series:
+                return 400, '{"code":"invalid_argument","message":"no profiles received"}'
             require(len(series) == 1, "number of series")
             labels = check_labels(series[0])
             for sample in series[0].get("samples", []):
