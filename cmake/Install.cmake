@@ -25,7 +25,8 @@ install(TARGETS profctl DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS profd_xray profd_xray_static DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES collectors/xray/app/profd_xray.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES systemd/debian/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides RENAME profd)
-install(FILES systemd/profd.service systemd/profd.socket DESTINATION lib/systemd/system)
+install(FILES systemd/profd.service systemd/profd.socket systemd/profd-ship.service
+        DESTINATION lib/systemd/system)
 install(FILES systemd/profd.sysusers DESTINATION lib/sysusers.d RENAME profd.conf)
 install(FILES systemd/profd.tmpfiles DESTINATION lib/tmpfiles.d RENAME profd.conf)
 install(FILES systemd/profd.toml DESTINATION /etc/profd)
@@ -41,3 +42,4 @@ install(FILES ctl/completions/profctl.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/
 install(FILES systemd/debian/copyright ${installed_docs}/changelog.gz docs/api.md docs/jit.md docs/xray.md
               README.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/profd)
+install(FILES systemd/ship.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/profd/examples)

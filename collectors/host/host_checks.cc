@@ -155,6 +155,14 @@ CheckPoint check_other_processes(const HostFacts& facts) {
       "hidepid= hides them too");
 }
 
+CheckPoint check_pid_namespace(const HostFacts& facts) {
+  if (facts.has_host_pids) return ok("pid_namespace", "the PID namespace of the host");
+  return fix("pid_namespace",
+             "profd is in a PID namespace of its own: it does not profile the processes outside",
+             "run it in that of the host: podman and docker have --pid=host, Kubernetes hostPID: "
+             "true");
+}
+
 CheckPoint check_kallsyms(const HostFacts& facts) {
   if (facts.kallsyms_error == 0) return ok("kallsyms", "kernel functions have names");
   if (facts.kallsyms_error != ENODATA) {
@@ -192,6 +200,7 @@ CheckReport check_host(const HostFacts& facts) {
           check_openat2(facts),
           of_rights(check_map_files(facts)),
           of_rights(check_other_processes(facts)),
+          check_pid_namespace(facts),
           of_rights(check_kallsyms(facts)),
           of_rights(check_pmu(facts))};
 }

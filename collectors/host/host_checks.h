@@ -28,6 +28,7 @@ struct HostFacts {
   int other_maps_error = 0;  // /proc/PID/maps of other users' processes, all of them
   int kallsyms_error = 0;    // ENODATA: every address in it is 0
   int kptr_restrict = 0;
+  bool has_host_pids = true;  // the PID namespace is that of the host
 };
 
 [[nodiscard]] HostFacts read_host_facts();

@@ -114,6 +114,14 @@ int try_other_maps() {
   return error;
 }
 
+// The first PID namespace, which the kernel makes at boot, has this inode (PROC_PID_INIT_INO of
+// its linux/proc_ns.h), whichever /proc is mounted. True where it can't be read.
+bool is_in_host_pid_namespace() {
+  constexpr ino_t kHostPidNamespace = 0xEFFFFFFC;
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == kHostPidNamespace;
+}
+
 int try_kallsyms() {
   errno = 0;
   std::ifstream file("/proc/kallsyms");
@@ -156,6 +164,7 @@ HostFacts read_host_facts() {
   facts.other_maps_error = try_other_maps();
   facts.kallsyms_error = try_kallsyms();
   facts.kptr_restrict = read_kptr_restrict();
+  facts.has_host_pids = is_in_host_pid_namespace();
   return facts;
 }
 

@@ -13,6 +13,8 @@ namespace {
 // More than any profile has.
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 30;
 
+constexpr std::size_t kMaxMetricsBytes = std::size_t{4} << 20;
+
 // An error may arrive instead of a file, and be longer than it.
 constexpr std::uint64_t kMaxErrorBytes = std::uint64_t{64} << 10;
 
@@ -72,6 +74,14 @@ Result<T> Client::ask_for(const std::string& method, const std::string& target,
 
 Result<StatusInfo> Client::status() {
   return ask_for("GET", "/v1/status", {}, parse_status_info, limits_.answer);
+}
+
+Result<std::string> Client::metrics() {
+  return ask("GET", "/metrics", {},
+             {.answer = limits_.answer,
+              .stall = limits_.stall,
+              .body_bytes = kMaxMetricsBytes,
+              .stop_fd = limits_.stop_fd});
 }
 
 Result<ConfigInfo> Client::configuration() {

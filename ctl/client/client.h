@@ -46,6 +46,8 @@ class Client {
   }
 
   Result<StatusInfo> status();
+  // In the text format of Prometheus.
+  Result<std::string> metrics();
   Result<ConfigInfo> configuration();
   Result<std::vector<SessionInfo>> sessions();
   Result<SessionInfo> session(const std::string& id);

@@ -1,8 +1,13 @@
+#include <string>
+#include <utility>
 
 #include "ctl/commands/subcommand.h"
 #include "ctl/doctor/process_checks.h"
 #include "ctl/doctor/service_checks.h"
 #include "ctl/output/text.h"
+#include "ctl/ship/ship_checks.h"
+#include "ctl/ship/ship_config.h"
+#include "ctl/ship/ship_status.h"
 
 namespace profd {
 namespace {
@@ -27,12 +32,21 @@ class Doctor final : public Subcommand {
 
   void add_options(OptionList& list) override {
     add_pids(list, "Check this process too; repeatable", pids_);
+    list.option("--ship-config", "FILE",
+                "Check what profctl ship sends to, where FILE exists [" +
+                    std::string(kShipConfigFile) + "]",
+                Reader::path(ship_config_));
+    list.option(
+        "--runtime-dir", "DIR",
+        "Where profctl ship writes what it does [" + std::string(kShipRuntimeDirectory) + "]",
+        Reader::path(ship_directory_));
   }
 
   // kExitUnsupported: profd can't run on this host. kExitFailed: something should be corrected.
   Result<int> run(Client& client, const Console& console) override {
     CheckReport report = check_host();
     append(check_service(client), report);
+    append(check_ship(ship_config_, ship_directory_), report);
     for (const std::uint32_t pid : pids_) {
       auto process = check_process(pid);
       if (!process) return process.error();
@@ -46,6 +60,8 @@ class Doctor final : public Subcommand {
 
  private:
   std::vector<std::uint32_t> pids_;
+  std::string ship_config_ = kShipConfigFile;
+  std::string ship_directory_ = kShipRuntimeDirectory;
 };
 
 }  // namespace

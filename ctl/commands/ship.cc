@@ -14,6 +14,7 @@
 #include "ctl/commands/subcommand.h"
 #include "ctl/ship/ship_config.h"
 #include "ctl/ship/ship_service.h"
+#include "ctl/ship/ship_status.h"
 #include "formats/base/errors.h"
 #include "formats/base/utf8_text.h"
 #include "formats/base/whole_file.h"
@@ -21,7 +22,6 @@
 namespace profd {
 namespace {
 
-constexpr const char* kShipConfigFile = "/etc/profd/ship.toml";
 constexpr const char* kShipStateDirectory = "/var/lib/profd-ship";
 constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 
@@ -42,7 +42,11 @@ class Ship final : public Subcommand {
     list.option(
         "--state-dir", "DIR",
         "What was sent, a file for each endpoint [" + std::string(kShipStateDirectory) + "]",
-        Reader::path(state_directory_));
+        Reader::path(places_.state_directory));
+    list.option(
+        "--runtime-dir", "DIR",
+        "What status shows, a file for each endpoint [" + std::string(kShipRuntimeDirectory) + "]",
+        Reader::path(places_.runtime_directory));
     list.flag("--check-config", "Say what is wrong with the configuration, and send nothing",
               checks_only_);
   }
@@ -76,13 +80,14 @@ class Ship final : public Subcommand {
       const std::scoped_lock lock(mutex);
       console.err << "profctl: " << printable(line) << std::endl;
     };
-    const auto shipped = run_ship(config, state_directory_, client, signals.fd(), log);
+    const auto shipped = run_ship(config, places_, client, signals.fd(), log);
     if (!shipped) return shipped.error();
     return kExitOk;
   }
 
   std::string config_ = kShipConfigFile;
-  std::string state_directory_ = kShipStateDirectory;
+  ShipPlaces places_{.state_directory = kShipStateDirectory,
+                     .runtime_directory = kShipRuntimeDirectory};
   bool checks_only_ = false;
 };
 

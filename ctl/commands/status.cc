@@ -1,9 +1,14 @@
 #include <pwd.h>
 
+#include <chrono>
 #include <ostream>
+#include <string>
+#include <utility>
 
+#include "ctl/commands/ship_reports.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/text.h"
+#include "ctl/ship/ship_status.h"
 #include "formats/base/utf8_text.h"
 #include "formats/symbols/code_names.h"
 
@@ -193,8 +198,7 @@ void print_users(const std::vector<StatusInfo::User>& users, std::ostream& out) 
   print_table(std::move(rows), out);
 }
 
-void print_status(const StatusInfo& status, const Console& console) {
-  std::ostream& out = console.out;
+void print_status(const StatusInfo& status, std::ostream& out) {
   out << "profd      " << printable(status.version) << ", pid " << status.pid << ", up "
       << duration_text(status.uptime_seconds) << "\n";
   print_cost(status, out);
@@ -214,14 +218,42 @@ void print_status(const StatusInfo& status, const Console& console) {
   }
   print_unmaps(status.unmaps, out);
   print_xray(status.xray, out);
-  print_users(status.users, out);
 }
+
+class Status final : public Subcommand {
+ public:
+  Status(std::string name, std::string help) : Subcommand(std::move(name), std::move(help)) {}
+
+  void add_options(OptionList& list) override {
+    list.option("--runtime-dir", "DIR",
+                "Where profctl ship writes what is shown of it [" +
+                    std::string(kShipRuntimeDirectory) + "]",
+                Reader::path(ship_directory_));
+  }
+
+  Result<int> run(Client& client, const Console& console) override {
+    const auto status = client.status();
+    if (!status) return status.error();
+    const ShipTime now = std::chrono::system_clock::now();
+    const auto ship = read_ship_status(ship_directory_, now);
+    if (console.json) {
+      console.out << (ship ? status_json(*status, *ship, now) : to_json(*status)) << "\n";
+      return kExitOk;
+    }
+    print_status(*status, console.out);
+    if (ship) print_ship_status(*ship, now, console.out);
+    print_users(status->users, console.out);
+    return kExitOk;
+  }
+
+ private:
+  std::string ship_directory_ = kShipRuntimeDirectory;
+};
 
 }  // namespace
 
 std::unique_ptr<Subcommand> make_status() {
-  return std::make_unique<ShowSubcommand<StatusInfo>>(
-      "status", "Show what profd does and what it costs", &Client::status, print_status);
+  return std::make_unique<Status>("status", "Show what profd does and what it costs");
 }
 
 }  // namespace profd

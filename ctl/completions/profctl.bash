@@ -39,7 +39,7 @@ _profctl() {
   COMPREPLY=()
   subcommand=$(_profctl_subcommand)
   case $before in
-  -b | --binary | -i | --input | --cache | --config | --state-dir | --web-root | --tls-cert | --tls-key)
+  -b | --binary | -i | --input | --cache | --config | --ship-config | --state-dir | --runtime-dir | --web-root | --tls-cert | --tls-key)
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
     ;;

@@ -47,7 +47,7 @@ function __profctl_values
             printf '%s\n' short full
         case --per
             printf '%s\n' share cpu
-        case -o --output --socket -b --binary -i --input --cache --config --state-dir --web-root --tls-cert --tls-key
+        case -o --output --socket -b --binary -i --input --cache --config --ship-config --state-dir --runtime-dir --web-root --tls-cert --tls-key
             __fish_complete_path (commandline -ct)
         case '*'
             if not __profctl_subcommand >/dev/null; or test -z (__profctl_subcommand)

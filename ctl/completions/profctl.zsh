@@ -16,7 +16,7 @@ _profctl() {
     [[ $word == -* ]] || { subcommand=$word; break }
   done
   case ${words[CURRENT-1]} in
-  -o | --output | --socket | -b | --binary | -i | --input | --cache | --config | --state-dir | --web-root | --tls-cert | --tls-key) _files; return ;;
+  -o | --output | --socket | -b | --binary | -i | --input | --cache | --config | --ship-config | --state-dir | --runtime-dir | --web-root | --tls-cert | --tls-key) _files; return ;;
   --format)
     list=(pprof folded speedscope dir)
     [[ $subcommand == convert ]] && list=(pprof prof folded speedscope html svg json trace) ;;

@@ -172,10 +172,22 @@ CheckReport check_service(Client& client) {
   const auto config = client.configuration();
   return {check_unit(),
           check_socket(status),
+          check_namespace(*status),
           check_losses(status->ledger),
           check_history(status->continuous),
           check_config(config),
           check_disk(state_directory(config))};
+}
+
+CheckPoint check_namespace(const StatusInfo& status) {
+  if (status.outside_namespace == 0) {
+    return {"namespace", CheckState::kOk, "no sample was outside profd's PID namespace"};
+  }
+  return {"namespace", CheckState::kFix,
+          std::to_string(status.outside_namespace) +
+              " samples are of processes outside profd's PID namespace, which it does not profile",
+          "run profd in the PID namespace of the host: podman and docker have --pid=host, "
+          "Kubernetes hostPID: true"};
 }
 
 CheckPoint check_losses(const StatusInfo::Ledger& ledger) {

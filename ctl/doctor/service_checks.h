@@ -19,6 +19,10 @@ namespace profd {
 // no profile visibly.
 [[nodiscard]] CheckPoint check_losses(const StatusInfo::Ledger& ledger);
 
+// Whether the daemon meets processes that its PID namespace hides. In that of the host there are
+// none.
+[[nodiscard]] CheckPoint check_namespace(const StatusInfo& status);
+
 // Whether continuous mode is on and keeps all of its windows.
 [[nodiscard]] CheckPoint check_history(const StatusInfo::Continuous& history);
 

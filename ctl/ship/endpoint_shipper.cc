@@ -1,10 +1,10 @@
 #include "ctl/ship/endpoint_shipper.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "ctl/ship/push_request.h"
+#include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_reader.h"
 
 namespace profd {
@@ -15,49 +15,39 @@ using std::chrono::milliseconds;
 // One minute of a busy host is 2 MB.
 constexpr std::size_t kMaxWindowBytes = std::size_t{64} << 20;
 
-// Reads digits, at most as many as are there.
-bool read_digits(std::string_view text, unsigned& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
+// An endpoint that fails and works by turns is logged once in this time.
+constexpr std::chrono::minutes kQuietTime{1};
+
+// Of an error in a report.
+constexpr std::size_t kMaxErrorBytes = 500;
+
+std::string text_of_error(const Error& error) {
+  return error.message + (error.hint.empty() ? "" : " (" + error.hint + ")");
 }
 
 }  // namespace
 
-std::optional<ShipTime> start_of_window(std::string_view name) {
-  constexpr std::size_t kLength = 16;  // 20260102T140500Z
-  if (name.size() < kLength || name[8] != 'T' || name[15] != 'Z') return std::nullopt;
-  if (name.size() > kLength && name[kLength] != '-') return std::nullopt;
-  unsigned year = 0;
-  unsigned month = 0;
-  unsigned day = 0;
-  unsigned hour = 0;
-  unsigned minute = 0;
-  unsigned second = 0;
-  if (!read_digits(name.substr(0, 4), year) || !read_digits(name.substr(4, 2), month) ||
-      !read_digits(name.substr(6, 2), day) || !read_digits(name.substr(9, 2), hour) ||
-      !read_digits(name.substr(11, 2), minute) || !read_digits(name.substr(13, 2), second)) {
-    return std::nullopt;
-  }
-  const std::chrono::year_month_day date{std::chrono::year(static_cast<int>(year)),
-                                         std::chrono::month(month), std::chrono::day(day)};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
-         std::chrono::seconds(second);
-}
-
 void EndpointShipper::run() {
+  show();
   if (!settle_in_flight()) return;
+  bool source_fails = false;
   while (true) {
     const auto names = parts_.source.windows_after(state_.window);
     if (!names) {
+      source_fails = source_fails || failures_ == 0;
       if (!wait_after_failure(names.error())) return;
       continue;
     }
+    if (std::exchange(source_fails, false)) note_success();
     for (const std::string& name : *names) {
+      report_.waiting = name;
+      show();
       if (!ship_window(name) || !parts_.clock.wait(milliseconds(0))) return;
     }
     // Dropped windows are stored together.
     if (state_ != parts_.file.state() && !store()) return;
+    report_.waiting.clear();
+    show();
     if (!parts_.clock.wait(milliseconds(0))) return;
   }
 }
@@ -111,7 +101,9 @@ bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tab
   PprofParts window(tables);
   while (!pending_.empty()) {
     if (is_too_old(start)) {
-      while (!pending_.empty()) drop_profile("too_old");
+      while (!pending_.empty()) {
+        drop_profile("too_old", encode_part(window, pending_.front()).size());
+      }
       break;
     }
     if (!ship_part(name, window)) return false;
@@ -123,16 +115,16 @@ bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
   const ServicePart& part = pending_.front();
   if (auto checked = check_labels(part.labels); !checked) {
     note_refusal(checked.error());
-    drop_profile("invalid_labels");
+    drop_profile("invalid_labels", encode_part(window, part).size());
     return true;
   }
   if (part.samples.size() > pyroscope::kMaxSamples) {
-    halve_or_drop();
+    halve_or_drop(0);
     return true;
   }
   const std::string profile = encode_part(window, part);
   if (profile.size() > pyroscope::kMaxProfileBytes) {
-    halve_or_drop();
+    halve_or_drop(profile.size());
     return true;
   }
   return send(name, profile);
@@ -164,22 +156,23 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
       ++state_.profiles_sent;
       state_.bytes_sent += profile_bytes;
       pending_.pop_front();
+      show();
       // A program that is to end sends the rest of the window first.
       (void)parts_.clock.wait(milliseconds(static_cast<std::int64_t>(
           static_cast<double>(profile_bytes) / pyroscope::kBytesPerSecond * 1000)));
       return true;
     case PushOutcome::Kind::kUnknown:
-      drop_profile("unknown");
+      drop_profile("unknown", profile_bytes);
       return wait_after_failure(outcome.error);
     case PushOutcome::Kind::kRefused:
       note_refusal(outcome.error);
-      drop_profile("refused");
+      drop_profile("refused", profile_bytes);
       return true;
     case PushOutcome::Kind::kTooLarge:
       if (!wait_after_failure(outcome.error, outcome.retry_after)) return false;
       // The rate of the tenant may refuse the smallest profile too.
       if (pending_.front().samples.size() > 1 || outcome.error.code == ErrorCode::kTooLarge) {
-        halve_or_drop();
+        halve_or_drop(profile_bytes);
       }
       return true;
     case PushOutcome::Kind::kLater:
@@ -192,6 +185,7 @@ bool EndpointShipper::finish(const std::string& name) {
   state_.window = name;
   state_.in_flight.clear();
   ++state_.windows_sent;
+  show();
   return store();
 }
 
@@ -211,19 +205,23 @@ bool EndpointShipper::store() {
 
 bool EndpointShipper::wait_after_failure(const Error& error,
                                          std::optional<std::chrono::seconds> least) {
-  if (failures_ == 0) log_error("fails", error);
+  // What ends with the program does not fail.
+  if (!parts_.clock.wait(milliseconds(0))) return false;
+  note_failure(error);
   const milliseconds pause = backoff(failures_++, parts_.clock.random());
   return parts_.clock.wait(std::max<milliseconds>(pause, least.value_or(std::chrono::seconds(0))));
 }
 
-void EndpointShipper::drop_profile(const std::string& reason) {
+void EndpointShipper::drop_profile(const std::string& reason, std::size_t bytes) {
   ++state_.profiles_dropped[reason];
+  state_.bytes_dropped[reason] += bytes;
   pending_.pop_front();
+  show();
 }
 
-void EndpointShipper::halve_or_drop() {
+void EndpointShipper::halve_or_drop(std::size_t bytes) {
   if (pending_.front().samples.size() < 2) {
-    drop_profile("too_large");
+    drop_profile("too_large", bytes);
     return;
   }
   ServicePart half = take_half(pending_.front());
@@ -231,16 +229,54 @@ void EndpointShipper::halve_or_drop() {
 }
 
 void EndpointShipper::note_success() {
-  if (std::exchange(failures_, 0) != 0) parts_.log("works again");
+  if (std::exchange(failures_, 0) == 0) return;
+  recovered_at_ = parts_.clock.now();
+  report_.failing_since.clear();
+  if (std::exchange(is_failure_logged_, false)) parts_.log("works again");
+  show();
 }
 
+// A failure that does not last, soon after another one, is not logged: a tenant's rate may refuse
+// each second request.
+void EndpointShipper::note_failure(const Error& error) {
+  const ShipTime now = parts_.clock.now();
+  if (failures_ == 0) {
+    failing_since_ = now;
+    report_.failing_since = utc_text_of(now);
+  }
+  const bool is_rare = !recovered_at_ || now - *recovered_at_ >= kQuietTime;
+  if (!is_failure_logged_ && (is_rare || now - failing_since_ >= kQuietTime)) {
+    is_failure_logged_ = true;
+    log_error("fails", error);
+  }
+  note_error(error);
+}
+
+// Messages may differ for each series, so the time between two lines is bounded too.
 void EndpointShipper::note_refusal(const Error& error) {
-  if (std::exchange(refusal_, error.message) != error.message)
+  const ShipTime now = parts_.clock.now();
+  const bool is_rare = !refusal_logged_at_ || now - *refusal_logged_at_ >= kQuietTime;
+  if (is_rare && std::exchange(refusal_, error.message) != error.message) {
+    refusal_logged_at_ = now;
     log_error("refuses a profile", error);
+  }
+  note_error(error);
+}
+
+void EndpointShipper::note_error(const Error& error) {
+  report_.last_error = printable_utf8(text_of_error(error), kMaxErrorBytes);
+  report_.last_error_at = utc_text_of(parts_.clock.now());
+  show();
+}
+
+void EndpointShipper::show() {
+  if (!parts_.show) return;
+  report_.state = state_;
+  parts_.show(report_);
 }
 
 void EndpointShipper::log_error(const std::string& what, const Error& error) {
-  parts_.log(what + ": " + error.message + (error.hint.empty() ? "" : " (" + error.hint + ")"));
+  parts_.log(what + ": " + text_of_error(error));
 }
 
 bool EndpointShipper::is_too_old(ShipTime start) {

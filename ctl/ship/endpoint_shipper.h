@@ -15,18 +15,17 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "ctl/ship/endpoint_report.h"
 #include "ctl/ship/push_client.h"
 #include "ctl/ship/push_outcome.h"
 #include "ctl/ship/ship_state.h"
+#include "ctl/ship/window_name.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
 
 namespace profd {
-
-using ShipTime = std::chrono::sys_time<std::chrono::nanoseconds>;
 
 // Where windows come from: the daemon.
 class WindowSource {
@@ -57,15 +56,14 @@ class ShipClock {
   [[nodiscard]] virtual double random() = 0;
 };
 
-// The start of a window by its name, "20260102T140500Z" or "20260102T140500Z-2". None for another
-// text.
-[[nodiscard]] std::optional<ShipTime> start_of_window(std::string_view name);
-
 class EndpointShipper {
  public:
   using Log = std::function<void(const std::string& line)>;
+  using Show = std::function<void(const EndpointReport& report)>;
 
-  // All are borrowed. `log` gets a line where the endpoint begins or ceases to fail.
+  // All are borrowed. `log` gets a line where the endpoint begins to fail and one where it works
+  // again; of one that does both by turns, once a minute. `show` gets the report, without name and
+  // kind, at each change.
   struct Parts {
     WindowSource& source;
     PushClient& client;
@@ -73,6 +71,7 @@ class EndpointShipper {
     ShipStateFile& file;
     const SplitOptions& split;
     Log log;
+    Show show{};
   };
   explicit EndpointShipper(Parts parts) : parts_(std::move(parts)), state_(parts_.file.state()) {}
 
@@ -94,10 +93,14 @@ class EndpointShipper {
   [[nodiscard]] bool wait_after_failure(const Error& error,
                                         std::optional<std::chrono::seconds> least = {});
 
-  void drop_profile(const std::string& reason);
-  void halve_or_drop();
+  // `bytes`: its size, as it would be sent.
+  void drop_profile(const std::string& reason, std::size_t bytes);
+  void halve_or_drop(std::size_t bytes);
   void note_success();
+  void note_failure(const Error& error);
   void note_refusal(const Error& error);
+  void note_error(const Error& error);
+  void show();
   void log_error(const std::string& what, const Error& error);
   [[nodiscard]] bool is_too_old(ShipTime start);
 
@@ -106,7 +109,12 @@ class EndpointShipper {
   std::deque<ServicePart> pending_;  // of the present window
   bool may_have_arrived_ = false;    // something of it
   unsigned failures_ = 0;            // one after the other
-  std::string refusal_;              // that was logged last
+  EndpointReport report_;            // but for the state
+  ShipTime failing_since_;           // where there are failures
+  bool is_failure_logged_ = false;
+  std::optional<ShipTime> recovered_at_;
+  std::string refusal_;  // that was logged last
+  std::optional<ShipTime> refusal_logged_at_;
 };
 
 }  // namespace profd

@@ -1,5 +1,8 @@
 #include "ctl/ship/ship_config.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -51,6 +54,25 @@ bool is_port(std::string_view text) {
          std::stoul(std::string(text)) - 1 < 0xffff;
 }
 
+// "127.0.0.1:9464", "[::1]:9464".
+std::optional<MetricsListen> parse_listen(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || has_controls(text)) return std::nullopt;
+  std::string_view address = text.substr(0, colon);
+  const std::string port(text.substr(colon + 1));
+  const bool is_ipv6 = address.starts_with('[') && address.ends_with(']');
+  if (is_ipv6) address = address.substr(1, address.size() - 2);
+  MetricsListen listen;
+  listen.address = address;
+  in6_addr ignored{};  // large enough for both
+  if (::inet_pton(is_ipv6 ? AF_INET6 : AF_INET, listen.address.c_str(), &ignored) != 1 ||
+      (port != "0" && !is_port(port))) {
+    return std::nullopt;
+  }
+  listen.port = static_cast<std::uint16_t>(std::stoul(port));
+  return listen;
+}
+
 // Reads the tables of a file into a ShipConfigReading, and collects what is wrong with its places.
 class ShipConfigReader {
  public:
@@ -61,6 +83,7 @@ class ShipConfigReader {
     SplitOptions& split = reading_.config.split;
     read_keys(file, {{"host", [&](const toml::node& node) { read_text(node, "host", split.host); }},
                      {"max_services", [&](const toml::node& node) { read_max_services(node); }},
+                     {"metrics", [&](const toml::node& node) { read_metrics(node); }},
                      {"pyroscope",
                       [&](const toml::node& node) {
                         each_table(node, "pyroscope", kMaxEndpoints,
@@ -139,6 +162,26 @@ class ShipConfigReader {
       return;
     }
     reading_.config.split.max_services = static_cast<std::size_t>(*number);
+  }
+
+  void read_metrics(const toml::node& node) {
+    const toml::table* const table = node.as_table();
+    if (table == nullptr) {
+      add_error(node.source().begin, "metrics must be a table", "begin it with [metrics]");
+      return;
+    }
+    read_keys(*table, {{"listen", [&](const auto& value) { read_listen(value); }}});
+    if (!table->contains("listen")) {
+      add_error(node.source().begin, "metrics has no listen", "add listen = \"127.0.0.1:9464\"");
+    }
+  }
+
+  void read_listen(const toml::node& node) {
+    const auto text = node.value_exact<std::string>();
+    reading_.config.metrics = parse_listen(text.value_or(""));
+    if (reading_.config.metrics) return;
+    add_error(node.source().begin, "listen must be ADDRESS:PORT, with the number of an address",
+              "127.0.0.1:9464 and [::1]:9464 are for this host alone, 0.0.0.0:9464 for others too");
   }
 
   void read_endpoint(const toml::table& table) {

@@ -3,6 +3,9 @@
 //     host = "web-1"           # the label; the name of this host without it
 //     max_services = 200
 //
+//     [metrics]
+//     listen = "127.0.0.1:9464"   # /metrics by TCP; nothing is served without it
+//
 //     [[pyroscope]]
 //     name = "a"               # of its position in the state directory
 //     url = "http://127.0.0.1:4040"
@@ -16,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +28,8 @@
 #include "formats/base/result.h"
 
 namespace profd {
+
+inline constexpr const char* kShipConfigFile = "/etc/profd/ship.toml";
 
 struct HttpUrl {
   std::string host;  // without the brackets of an IPv6 address
@@ -43,9 +49,18 @@ struct PyroscopeEndpoint {
   std::string tenant;  // "": no header
 };
 
+// Where /metrics is served.
+struct MetricsListen {
+  std::string address;     // of IPv4 or IPv6, without brackets
+  std::uint16_t port = 0;  // 0: any that is free
+
+  friend bool operator==(const MetricsListen&, const MetricsListen&) = default;
+};
+
 struct ShipConfig {
   SplitOptions split;
   std::vector<PyroscopeEndpoint> pyroscope;
+  std::optional<MetricsListen> metrics;
 };
 
 struct ShipConfigReading {

@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "ctl/ship/endpoint_report.h"
 #include "ctl/ship/endpoint_shipper.h"
+#include "ctl/ship/metrics_server.h"
 #include "ctl/ship/push_client.h"
+#include "ctl/ship/ship_metrics.h"
 #include "ctl/ship/ship_state.h"
+#include "ctl/ship/ship_status.h"
 #include "formats/base/seeded_hash.h"
 
 namespace profd {
@@ -51,52 +56,143 @@ class WallShipClock final : public ShipClock {
   std::mt19937_64 random_{random_seed()};
 };
 
+// The last report of an endpoint, which its thread sets and others copy.
+class SharedReport {
+ public:
+  SharedReport(std::string name, std::string kind) {
+    report_.name = std::move(name);
+    report_.kind = std::move(kind);
+  }
+
+  void set(EndpointReport report) {
+    const std::scoped_lock lock(mutex_);
+    report.name = std::move(report_.name);
+    report.kind = std::move(report_.kind);
+    report_ = std::move(report);
+  }
+  [[nodiscard]] EndpointReport get() const {
+    const std::scoped_lock lock(mutex_);
+    return report_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  EndpointReport report_;
+};
+
 // What the thread of an endpoint owns.
 struct EndpointThread {
   EndpointThread(const PyroscopeEndpoint& endpoint, ShipStateFile opened, Client client,
                  int stop_fd)
       : name(endpoint.name),
+        report(endpoint.name, "pyroscope"),
         file(std::move(opened)),
         windows(std::move(client)),
         sender(make_push_client(endpoint)),
         clock(stop_fd) {}
 
   std::string name;
+  SharedReport report;
   ShipStateFile file;
   DaemonWindows windows;
   std::unique_ptr<PushClient> sender;
   WallShipClock clock;
 };
 
-}  // namespace
+using Endpoints = std::vector<std::unique_ptr<EndpointThread>>;
 
-Result<void> run_ship(const ShipConfig& config, const std::string& state_directory,
-                      const Client& client, int stop_fd, const ShipLog& log) {
+std::vector<EndpointReport> reports_of(const Endpoints& endpoints) {
+  std::vector<EndpointReport> reports;
+  reports.reserve(endpoints.size());
+  for (const auto& endpoint : endpoints) reports.push_back(endpoint->report.get());
+  return reports;
+}
+
+// Writes each change, a second late at most, and otherwise that the process lives.
+void write_reports(const Endpoints& endpoints, ShipStatusWriter& writer, int stop_fd,
+                   const ShipLog& log) {
+  constexpr std::chrono::seconds kTick{1};
+  constexpr unsigned kMaxQuietTicks = 5;
+  WallShipClock clock(stop_fd);
+  std::vector<EndpointReport> written;
+  bool is_well = true;
+  unsigned quiet_ticks = kMaxQuietTicks;
+  do {
+    auto reports = reports_of(endpoints);
+    if (reports == written && ++quiet_ticks < kMaxQuietTicks) continue;
+    const auto done = writer.write(reports);
+    if (!done && is_well) log("profctl status can't show what ship does: " + done.error().message);
+    is_well = done.has_value();
+    written = std::move(reports);
+    quiet_ticks = 0;
+  } while (clock.wait(kTick));
+}
+
+Result<std::unique_ptr<MetricsServer>> open_metrics(const MetricsListen& listen,
+                                                    const Client& client,
+                                                    const Endpoints& endpoints, int stop_fd) {
+  Client::Limits limits;
+  limits.answer = std::chrono::seconds(3);
+  limits.stall = std::chrono::seconds(3);
+  limits.stop_fd = stop_fd;
+  // The server calls it on one thread.
+  auto daemon = std::make_shared<Client>(client.another(limits));
+  return MetricsServer::open(listen, [daemon, &endpoints] {
+    const auto metrics = daemon->metrics();
+    return ship_metrics(metrics, reports_of(endpoints), std::chrono::system_clock::now());
+  });
+}
+
+Result<Endpoints> open_endpoints(const ShipConfig& config, const std::string& state_directory,
+                                 const Client& client, int stop_fd) {
   Client::Limits limits;
   limits.stop_fd = stop_fd;
-  std::vector<std::unique_ptr<EndpointThread>> endpoints;
+  Endpoints endpoints;
   for (const PyroscopeEndpoint& endpoint : config.pyroscope) {
     auto file = ShipStateFile::open(state_directory, endpoint.name);
     if (!file) return file.error();
     endpoints.push_back(std::make_unique<EndpointThread>(endpoint, std::move(*file),
                                                          client.another(limits), stop_fd));
   }
-  std::vector<std::jthread> threads;
-  threads.reserve(endpoints.size());
-  for (const auto& endpoint : endpoints) {
-    threads.emplace_back([&endpoint, &config, &log] {
-      EndpointShipper shipper({.source = endpoint->windows,
-                               .client = *endpoint->sender,
-                               .clock = endpoint->clock,
-                               .file = endpoint->file,
-                               .split = config.split,
-                               .log = [&endpoint, &log](const std::string& line) {
-                                 log("endpoint " + endpoint->name + ": " + line);
-                               }});
-      shipper.run();
-    });
+  return endpoints;
+}
+
+void run_endpoint(EndpointThread& endpoint, const SplitOptions& split, const ShipLog& log) {
+  EndpointShipper shipper(
+      {.source = endpoint.windows,
+       .client = *endpoint.sender,
+       .clock = endpoint.clock,
+       .file = endpoint.file,
+       .split = split,
+       .log = [&](const std::string& line) { log("endpoint " + endpoint.name + ": " + line); },
+       .show = [&](const EndpointReport& report) { endpoint.report.set(report); }});
+  shipper.run();
+}
+
+}  // namespace
+
+Result<void> run_ship(const ShipConfig& config, const ShipPlaces& places, const Client& client,
+                      int stop_fd, const ShipLog& log) {
+  const auto endpoints = open_endpoints(config, places.state_directory, client, stop_fd);
+  if (!endpoints) return endpoints.error();
+  std::unique_ptr<MetricsServer> metrics;
+  if (config.metrics) {
+    auto opened = open_metrics(*config.metrics, client, *endpoints, stop_fd);
+    if (!opened) return opened.error();
+    metrics = std::move(*opened);
+    log("metrics are served at " + metrics->url() +
+        (metrics->is_public() ? "; other hosts can reach this address" : ""));
   }
+  ShipStatusWriter writer(places.runtime_directory);
+  std::vector<std::jthread> threads;
+  threads.reserve(endpoints->size() + 2);
+  for (const auto& endpoint : *endpoints) {
+    threads.emplace_back([&] { run_endpoint(*endpoint, config.split, log); });
+  }
+  threads.emplace_back([&] { write_reports(*endpoints, writer, stop_fd, log); });
+  if (metrics) threads.emplace_back([&] { metrics->run(stop_fd); });
   threads.clear();  // joins
+  (void)writer.write(reports_of(*endpoints));
   return {};
 }
 

@@ -1,4 +1,5 @@
-// `profctl ship` as a whole: a thread for each endpoint, so that a slow one delays no other.
+// `profctl ship` as a whole: a thread for each endpoint, so that a slow one delays no other, one
+// that writes what they report for `profctl status`, and one for /metrics.
 
 #pragma once
 
@@ -14,9 +15,14 @@ namespace profd {
 // Called by any thread of run_ship(), with a whole line.
 using ShipLog = std::function<void(const std::string& line)>;
 
+struct ShipPlaces {
+  std::string state_directory;    // is there, and writable
+  std::string runtime_directory;  // of ship_status.h; ship works without it
+};
+
 // Until `stop_fd` is readable. What is being sent then is sent to its end if the endpoint takes
 // it. An error: nothing was started. `client` is asked for others of its kind alone.
-[[nodiscard]] Result<void> run_ship(const ShipConfig& config, const std::string& state_directory,
+[[nodiscard]] Result<void> run_ship(const ShipConfig& config, const ShipPlaces& places,
                                     const Client& client, int stop_fd, const ShipLog& log);
 
 }  // namespace profd

@@ -42,6 +42,7 @@ void members(auto& fields, Is<ShipState> auto& state) {
       .required("bytes_sent", state.bytes_sent)
       .required("windows_dropped", state.windows_dropped)
       .required("profiles_dropped", state.profiles_dropped)
+      .optional("bytes_dropped", state.bytes_dropped)  // older files have none
       .required("rows_dropped", state.rows_dropped)
       .required("services_other", state.services_other);
 }

@@ -23,8 +23,9 @@ struct ShipState {
   std::uint64_t bytes_sent = 0;  // of profiles, not packed
   std::map<std::string, std::uint64_t> windows_dropped;
   std::map<std::string, std::uint64_t> profiles_dropped;
-  std::uint64_t rows_dropped = 0;    // samples with a stack that a rule drops
-  std::uint64_t services_other = 0;  // services of windows that were in "other"
+  std::map<std::string, std::uint64_t> bytes_dropped;  // of these profiles
+  std::uint64_t rows_dropped = 0;                      // samples with a stack that a rule drops
+  std::uint64_t services_other = 0;                    // services of windows that were in "other"
 
   friend bool operator==(const ShipState&, const ShipState&) = default;
 };

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace profd {
 namespace {
@@ -11,6 +12,12 @@ std::string number(double value) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   return {text.data(), end};
+}
+
+std::string whole_or_number(double value) {
+  constexpr double kMaxWhole = 9007199254740992;  // 2^53
+  const bool is_whole = value >= 0 && value <= kMaxWhole && std::trunc(value) == value;
+  return is_whole ? std::to_string(static_cast<std::uint64_t>(value)) : number(value);
 }
 
 // Quotes are escaped in label values only.
@@ -44,6 +51,18 @@ void MetricsText::series(std::string_view name, std::string_view label,
   text_.append(escaped(label_value, true)).append("\"} ").append(value).append("\n");
 }
 
+void MetricsText::series(std::string_view name, const std::vector<MetricSeries>& all) {
+  for (const MetricSeries& one : all) {
+    std::string labels;
+    for (const auto& [label, value] : one.labels) {
+      labels.append(labels.empty() ? "{" : ",").append(label).append("=\"");
+      labels.append(escaped(value, true)).append("\"");
+    }
+    if (!labels.empty()) labels += "}";
+    text_.append(name).append(labels).append(" ").append(whole_or_number(one.value)).append("\n");
+  }
+}
+
 void MetricsText::counter(std::string_view name, std::string_view help, std::uint64_t value) {
   family(name, help, "counter");
   series(name, std::to_string(value));
@@ -68,6 +87,18 @@ void MetricsText::gauge(std::string_view name, std::string_view help, std::uint6
 void MetricsText::gauge(std::string_view name, std::string_view help, double value) {
   family(name, help, "gauge");
   series(name, number(value));
+}
+
+void MetricsText::counter(std::string_view name, std::string_view help,
+                          const std::vector<MetricSeries>& all) {
+  family(name, help, "counter");
+  series(name, all);
+}
+
+void MetricsText::gauge(std::string_view name, std::string_view help,
+                        const std::vector<MetricSeries>& all) {
+  family(name, help, "gauge");
+  series(name, all);
 }
 
 void MetricsText::info(std::string_view name, std::string_view help, std::string_view label,

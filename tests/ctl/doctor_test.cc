@@ -259,6 +259,16 @@ TEST(Doctor, SaysWhyWindowsFail) {
   EXPECT_THAT(point.hint, HasSubstr("free some space"));
 }
 
+TEST(Doctor, SaysThatProcessesOutsideTheNamespaceAreNotProfiled) {
+  StatusInfo status;
+  EXPECT_EQ(check_namespace(status).state, CheckState::kOk);
+  status.outside_namespace = 12;
+  const CheckPoint point = check_namespace(status);
+  EXPECT_EQ(point.state, CheckState::kFix);
+  EXPECT_THAT(point.message, HasSubstr("12 samples are of processes outside"));
+  EXPECT_THAT(point.hint, HasSubstr("--pid=host"));
+}
+
 TEST(Doctor, NamesNoCommandOfSystemdOnAHostWithoutIt) {
   EXPECT_EQ(service_commands(true).start, "systemctl start profd");
   const ServiceCommands by_hand = service_commands(false);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -126,6 +127,23 @@ TEST(Check, SaysThatThisHostHasWhatItNeeds) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_LT(worst_state(*report), CheckState::kFatal);
   EXPECT_EQ(run({PROFD_BINARY, "--check"}).status, 0);
+}
+
+CheckState pid_namespace_of(const Ended& ended) {
+  EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
+  const auto report = parse_check_report(ended.out);
+  if (!report) return CheckState::kUnknown;
+  const auto point = std::ranges::find(*report, "pid_namespace", &CheckPoint::name);
+  return point == report->end() ? CheckState::kUnknown : point->state;
+}
+
+TEST(Check, WarnsInAPidNamespaceOfItsOwn) {
+  const bool is_host = std::filesystem::read_symlink("/proc/self/ns/pid") == "pid:[4026531836]";
+  EXPECT_EQ(pid_namespace_of(run({PROFD_BINARY, "--check", "--json"})),
+            is_host ? CheckState::kOk : CheckState::kFix);
+  EXPECT_EQ(
+      pid_namespace_of(run({"unshare", "--pid", "--fork", PROFD_BINARY, "--check", "--json"})),
+      CheckState::kFix);
 }
 
 TEST(Check, SaysWhatAnOrdinaryUserLacks) {

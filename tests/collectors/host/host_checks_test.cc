@@ -84,6 +84,8 @@ TEST(HostChecks, IsNotFatalWhereOnlyNamesAreMissing) {
        CheckState::kFix, "kptr_restrict=1"},
       {[](HostFacts& f) { f.other_maps_error = EACCES; }, "other_processes", CheckState::kFix,
        "CAP_SYS_PTRACE"},
+      {[](HostFacts& f) { f.has_host_pids = false; }, "pid_namespace", CheckState::kFix,
+       "--pid=host"},
       {[](HostFacts& f) { f.cycles_error = ENOENT; }, "pmu", CheckState::kNote, ""},
   };
   for (const Case& c : cases) {

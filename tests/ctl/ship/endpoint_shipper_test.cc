@@ -47,6 +47,7 @@ class History final : public WindowSource {
     files[window_at(minute)] = encode_pprof_gzip(window.profile);
   }
   Result<std::vector<std::string>> windows_after(const std::string& name) override {
+    if (is_away) return fail(ErrorCode::kUnavailable, "no daemon");
     std::vector<std::string> names;
     for (const auto& [known, bytes] : files) {
       if (known > name) names.push_back(known);
@@ -59,6 +60,7 @@ class History final : public WindowSource {
     return found->second;
   }
 
+  bool is_away = false;
   std::map<std::string, std::string> files;
 };
 
@@ -139,12 +141,14 @@ class EndpointShipperTest : public testing::Test {
       const bool is_done = file->state().window == history_.files.rbegin()->first;
       if (is_done && file->state().in_flight.empty()) clock_.end = clock_.time;
     };
-    EndpointShipper shipper({.source = history_,
-                             .client = endpoint_,
-                             .clock = clock_,
-                             .file = *file,
-                             .split = split_,
-                             .log = [this](const std::string& line) { log_.push_back(line); }});
+    EndpointShipper shipper(
+        {.source = history_,
+         .client = endpoint_,
+         .clock = clock_,
+         .file = *file,
+         .split = split_,
+         .log = [this](const std::string& line) { log_.push_back(line); },
+         .show = [this](const EndpointReport& report) { reports_.push_back(report); }});
     shipper.run();
     clock_.on_wait = on_wait;
     clock_.end = ends;
@@ -157,6 +161,7 @@ class EndpointShipperTest : public testing::Test {
   TestClock clock_;
   SplitOptions split_;
   std::vector<std::string> log_;
+  std::vector<EndpointReport> reports_;
 };
 
 TEST_F(EndpointShipperTest, EachWindowIsSentOnceInOrder) {
@@ -313,11 +318,97 @@ TEST_F(EndpointShipperTest, AMalformedPositionIsNoBeginning) {
   EXPECT_EQ(file.error().code, ErrorCode::kMalformed);
 }
 
+TEST_F(EndpointShipperTest, AReportHasThePositionTheLossesAndTheLastError) {
+  history_.add(0, 2);
+  endpoint_.reply_once(400);
+  const ShipState state = ship();
+  EXPECT_EQ(reports_.front().state.window, "");
+  EXPECT_EQ(reports_[1].waiting, window_at(0));
+  const EndpointReport& last = reports_.back();
+  EXPECT_EQ(last.state, state);
+  EXPECT_EQ(last.failing_since, "");
+  EXPECT_THAT(last.last_error, HasSubstr("the endpoint answered 400"));
+  EXPECT_EQ(last.last_error_at, "2026-01-02T12:00:00Z");
+  ASSERT_THAT(last.state.bytes_dropped, SizeIs(1));
+  EXPECT_GT(last.state.bytes_dropped.at("refused"), 50U);
+}
+
+TEST_F(EndpointShipperTest, AReportSaysSinceWhenTheEndpointFails) {
+  history_.add(0);
+  endpoint_.is_away = true;
+  clock_.on_wait = [this] { endpoint_.is_away = clock_.time < kNoon + 30min; };
+  ship();
+  const auto fails = [](const EndpointReport& report) {
+    return report.failing_since == "2026-01-02T12:00:00Z" && report.last_error == "refused";
+  };
+  EXPECT_GT(std::ranges::count_if(reports_, fails), 3);
+  EXPECT_EQ(reports_.back().failing_since, "");
+  EXPECT_EQ(reports_.back().last_error, "refused");
+}
+
+TEST_F(EndpointShipperTest, AnEndpointThatFailsByTurnsIsLoggedOnceAMinute) {
+  for (int minute = 0; minute < 20; ++minute) {
+    history_.add(minute);
+    endpoint_.reply_once(503);
+    endpoint_.reply_once(200);
+  }
+  ship();
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), HasSubstr("works again")));
+}
+
+TEST_F(EndpointShipperTest, ALongFailureSoonAfterAnotherOneIsLogged) {
+  history_.add(0, 2);
+  endpoint_.reply_once(503);
+  endpoint_.reply_once(200);
+  for (int i = 0; i < 10; ++i) endpoint_.reply_once(503);
+  ship();
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), HasSubstr("works again"), HasSubstr("fails"),
+                                HasSubstr("works again")));
+}
+
+TEST_F(EndpointShipperTest, WhatEndsWithTheProgramIsNoFailure) {
+  history_.add(0);
+  history_.is_away = true;
+  clock_.end = kNoon;
+  ship();
+  EXPECT_THAT(log_, IsEmpty());
+  EXPECT_EQ(reports_.back().last_error, "");
+}
+
+TEST_F(EndpointShipperTest, ADaemonThatIsBackIsARecovery) {
+  history_.add(0);
+  history_.is_away = true;
+  clock_.on_wait = [this] { history_.is_away = clock_.time < kNoon + 5min; };
+  ship();
+  EXPECT_THAT(log_, ElementsAre("fails: no daemon", "works again"));
+}
+
+TEST_F(EndpointShipperTest, RefusalsWithManyMessagesAreLoggedOnceAMinute) {
+  history_.add(0, 9);
+  for (int i = 0; i < 9; ++i) {
+    endpoint_.reply_once(400);
+    endpoint_.replies.back().body = "series " + std::to_string(i);
+  }
+  EXPECT_THAT(ship().profiles_dropped, ElementsAre(Pair("refused", 9)));
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("series 0")));
+  EXPECT_THAT(reports_.back().last_error, HasSubstr("series 8"));
+}
+
+TEST_F(EndpointShipperTest, APositionOfAnOlderVersionIsRead) {
+  std::ofstream(directory_ / "a.json")
+      << R"({"window":"20260102T120000Z","in_flight":"","windows_sent":1,"windows_unknown":0,)"
+         R"("profiles_sent":1,"bytes_sent":1,"windows_dropped":{},"profiles_dropped":{},)"
+         R"("rows_dropped":0,"services_other":0})";
+  const auto file = ShipStateFile::open(directory_, "a");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_THAT(file->state().bytes_dropped, IsEmpty());
+}
+
 TEST(WindowNameTest, HasTheStartOfTheWindow) {
   EXPECT_EQ(start_of_window("20260102T120000Z"), kNoon);
   EXPECT_EQ(start_of_window("20260102T120000Z-2"), kNoon);
-  for (const char* name :
-       {"", "20260102T120000", "20261302T120000Z", "2026010xT120000Z", "20260102T120000Zx", "a"}) {
+  for (const char* name : {"", "20260102T120000", "20261302T120000Z", "2026010xT120000Z",
+                           "20260102T120000Zx", "a", "99990102T120000Z"}) {
     EXPECT_FALSE(start_of_window(name)) << name;
   }
 }

@@ -1,5 +1,6 @@
 #include "ctl/ship/ship_config.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,13 @@ TEST(ShipConfigTest, EachInvalidValueIsNamedWithItsPlace) {
            {"[[pyroscope]]\nurl = \"http://h\"\n", "f:1:1: the endpoint has no name"},
            {"[[pyroscope]]\nname = \"a\"\nurl = \"http://h\"\ntenant = \"a\\nb\"\n",
             "f:4:10: tenant must have"},
+           {"metrics = 1\n", "f:1:11: metrics must be a table"},
+           {"[metrics]\n", "f:1:1: metrics has no listen"},
+           {"[metrics]\nlisten = \"localhost:9464\"\n", "f:2:10: listen must be ADDRESS:PORT"},
+           {"[metrics]\nlisten = 9464\n", "f:2:10: listen must be ADDRESS:PORT"},
+           {"[metrics]\nlisten = \"127.0.0.1:99999\"\n", "f:2:10: listen must be"},
+           {"[metrics]\nlisten = \":9464\"\n", "f:2:10: listen must be"},
+           {"[metrics]\nlisten = \"::1:9464\"\n", "f:2:10: listen must be"},
            {"[[service]]\nunit = \"a\"\n", "f:1:1: the rule does nothing"},
            {"[[service]]\nlabels = { __x = \"a\" }\n", "f:2:12: __x can't be the name"},
        }) {
@@ -69,6 +77,17 @@ TEST(ShipConfigTest, EachInvalidValueIsNamedWithItsPlace) {
     ASSERT_FALSE(errors.empty()) << one.text;
     EXPECT_THAT(errors[0], StartsWith(one.error)) << one.text;
   }
+}
+
+TEST(ShipConfigTest, MetricsAreServedWhereTheFileSays) {
+  const auto listen = [](const std::string& address) {
+    return read_ship_config(kEndpoint + "[metrics]\nlisten = \"" + address + "\"\n", "f")
+        .config.metrics;
+  };
+  EXPECT_EQ(read_ship_config(kEndpoint, "f").config.metrics, std::nullopt);
+  EXPECT_EQ(listen("127.0.0.1:9464"), (MetricsListen{"127.0.0.1", 9464}));
+  EXPECT_EQ(listen("[::1]:9464"), (MetricsListen{"::1", 9464}));
+  EXPECT_EQ(listen("0.0.0.0:0"), (MetricsListen{"0.0.0.0", 0}));
 }
 
 TEST(ShipConfigTest, TwoEndpointsHaveTwoNames) {

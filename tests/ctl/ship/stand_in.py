@@ -3,6 +3,7 @@
 import http.server
 import pathlib
 import re
+import select
 import subprocess
 import threading
 import time
@@ -156,6 +157,9 @@ class StandIn:
         """Connections are refused. A request on an open one is answered, so that none is lost on its way."""
         self.closes = True
         self.server.shutdown()
+        self.server.timeout = 0
+        while select.select([self.server.socket], [], [], 0)[0]:  # connected, and not accepted yet
+            self.server.handle_request()
         self.server.server_close()
 
     def take(self, path: str, headers, body: bytes) -> tuple:
@@ -166,6 +170,8 @@ class StandIn:
             require(headers["Content-Type"] == "application/proto", "content type")
             request = decode("push.v1.PushRequest", "push.proto", body)
             series = request.get("series", [])
+            if not series:
+                return 400, '{"code":"invalid_argument","message":"no profiles received"}'
             require(len(series) == 1, "number of series")
             labels = check_labels(series[0])
             for sample in series[0].get("samples", []):

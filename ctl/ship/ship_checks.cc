@@ -1,0 +1,121 @@
+#include "ctl/ship/ship_checks.h"
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ctl/client/service_commands.h"
+#include "ctl/ship/push_outcome.h"
+#include "ctl/ship/ship_config.h"
+#include "ctl/ship/ship_status.h"
+#include "formats/base/whole_file.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kMaxShipConfigBytes = std::size_t{1} << 20;
+constexpr PushLimits kCheckLimits{.connect = std::chrono::seconds(3),
+                                  .send = std::chrono::seconds(3),
+                                  .answer = std::chrono::seconds(5)};
+
+CheckPoint ship_point(CheckState state, std::string message, std::string hint = {}) {
+  return {.name = "ship", .state = state, .message = std::move(message), .hint = std::move(hint)};
+}
+
+// What is private to the service is no problem of it.
+CheckState state_of(const Error& error) {
+  return error.code == ErrorCode::kPermissionDenied ? CheckState::kUnknown : CheckState::kFix;
+}
+
+CheckPoint check_life(const std::string& runtime_directory) {
+  const auto status = read_ship_status(runtime_directory, std::chrono::system_clock::now());
+  if (status && status->life == ShipStatus::Life::kRuns) {
+    for (const EndpointReport& report : status->endpoints) {
+      if (report.failing_since.empty()) continue;
+      return ship_point(CheckState::kFix, "the endpoint " + report.name + " fails since " +
+                                              report.failing_since + ": " + report.last_error);
+    }
+    return ship_point(CheckState::kOk, "profctl ship runs, and no endpoint fails");
+  }
+  const bool by_systemd = host_runs_systemd();
+  if (status && status->life == ShipStatus::Life::kHangs) {
+    return ship_point(CheckState::kFix, "profctl ship does not go on",
+                      by_systemd ? "systemctl restart profd-ship" : "end it, and start it again");
+  }
+  return ship_point(CheckState::kFix, "profctl ship does not run, so nothing is sent",
+                    by_systemd ? "systemctl enable --now profd-ship; journalctl -u profd-ship says "
+                                 "why it ended"
+                               : "run profctl ship, as root or in the group profd");
+}
+
+// Of an answer to a request without profiles.
+CheckPoint judge_reply(CheckPoint point, const PushReply& reply) {
+  const std::string what = std::move(point.message);
+  if (reply.reached != PushReply::Reached::kAnswered) {
+    point.state = CheckState::kFix;
+    point.message = what + " does not answer: " + reply.error.message;
+    return point;
+  }
+  const PushOutcome outcome = classify(reply);
+  const bool is_refused_as_empty = outcome.kind == PushOutcome::Kind::kRefused &&
+                                   reply.status == 400 &&
+                                   reply.content_type.starts_with("application/json");
+  if (outcome.kind == PushOutcome::Kind::kStored || is_refused_as_empty) {
+    point.message = what + " takes requests with these credentials";
+    return point;
+  }
+  point.message = what + " can be reached; " + outcome.error.message;
+  point.hint = outcome.error.hint;
+  const bool is_known = outcome.kind == PushOutcome::Kind::kLater;
+  point.state = is_known ? CheckState::kFix : CheckState::kUnknown;
+  if (outcome.error.code == ErrorCode::kPermissionDenied) {
+    point.message = what + " refuses the credentials: " + outcome.error.message;
+  } else if (!is_known) {
+    point.message += "; whether it accepts the credentials is not known";
+  }
+  return point;
+}
+
+}  // namespace
+
+CheckReport check_ship(const std::string& config_file, const std::string& runtime_directory) {
+  const auto text = read_whole_file(config_file, AT_FDCWD, kMaxShipConfigBytes);
+  if (!text && text.error().code == ErrorCode::kNotFound) return {};
+  if (!text) {
+    return {ship_point(state_of(text.error()), text.error().message, "sudo profctl doctor")};
+  }
+  const ShipConfigReading reading = read_ship_config(*text, config_file);
+  if (!reading.errors.empty()) {
+    const Error& first = reading.errors.front();
+    return {ship_point(state_of(first), first.message, first.hint)};
+  }
+  const auto& endpoints = reading.config.pyroscope;
+  CheckReport report(endpoints.size() + 1);
+  report[0] = check_life(runtime_directory);
+  std::vector<std::jthread> threads;
+  threads.reserve(endpoints.size());
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    threads.emplace_back([&endpoint = endpoints[i], &point = report[i + 1]] {
+      const auto client = make_push_client(endpoint, kCheckLimits);
+      point = check_endpoint(endpoint.name, endpoint.url, *client);
+    });
+  }
+  threads.clear();  // joins
+  return report;
+}
+
+CheckPoint check_endpoint(const std::string& name, const std::string& what, PushClient& client) {
+  CheckPoint point{.name = "ship/" + name, .message = what};
+  if (auto connected = client.connect(); !connected) {
+    const Error& error = connected.error();
+    point.state = state_of(error);
+    point.message = "unreachable: " + error.message;
+    point.hint = error.hint.empty() ? "check the url, the network and the endpoint" : error.hint;
+    return point;
+  }
+  return judge_reply(std::move(point), client.push({}));
+}
+
+}  // namespace profd

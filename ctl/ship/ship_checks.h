@@ -1,0 +1,24 @@
+// What profctl doctor checks of profctl ship.
+
+#pragma once
+
+#include <string>
+
+#include "ctl/ship/push_client.h"
+#include "formats/api/check_report.h"
+
+namespace profd {
+
+// Whether the configuration is valid, whether profctl ship runs, and for each endpoint whether it
+// can be reached from here and accepts the credentials. Some seconds at most, for all endpoints
+// at once. Empty where the file is absent.
+[[nodiscard]] CheckReport check_ship(const std::string& config_file,
+                                     const std::string& runtime_directory);
+
+// Connects, and sends a push.v1.PushRequest without a series: Pyroscope's distributor checks the
+// tenant, and then answers "no profiles received" with 400 (PushBatch() of its distributor.go),
+// so nothing is stored. `what` names the endpoint in the message.
+[[nodiscard]] CheckPoint check_endpoint(const std::string& name, const std::string& what,
+                                        PushClient& client);
+
+}  // namespace profd

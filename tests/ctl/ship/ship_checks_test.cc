@@ -1,0 +1,157 @@
+// What profctl doctor says of endpoints.
+
+#include "ctl/ship/ship_checks.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "ctl/ship/ship_status.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// Gives one answer.
+class OneReply final : public PushClient {
+ public:
+  Result<void> connect() override {
+    if (connected) return {};
+    return connected.error();
+  }
+  PushReply push(const std::string& body) override {
+    EXPECT_EQ(body, "") << "nothing may be stored";
+    return reply;
+  }
+
+  Result<void> connected;
+  PushReply reply;
+};
+
+PushReply reply_with(unsigned status, const std::string& type = "application/json") {
+  PushReply reply;
+  reply.reached = PushReply::Reached::kAnswered;
+  reply.status = status;
+  reply.content_type = type;
+  reply.body = R"({"message":"why"})";
+  return reply;
+}
+
+TEST(ShipChecksTest, AnAnswerSaysWhetherTheCredentialsAreAccepted) {
+  struct Case {
+    PushReply reply;
+    CheckState state;
+    const char* message;
+  };
+  PushReply silent;
+  silent.reached = PushReply::Reached::kNoAnswer;
+  silent.error = fail(ErrorCode::kTimeout, "it took too long");
+  for (const Case& one :
+       std::vector<Case>{{reply_with(200, ""), CheckState::kOk, "takes requests"},
+                         {reply_with(400), CheckState::kOk, "takes requests"},
+                         {reply_with(400, "text/plain"), CheckState::kUnknown, "is not known"},
+                         {reply_with(401), CheckState::kFix, "refuses the credentials: "},
+                         {reply_with(403), CheckState::kFix, "refuses the credentials: "},
+                         {reply_with(404), CheckState::kFix, "can be reached; "},
+                         {reply_with(302), CheckState::kFix, "redirects"},
+                         {reply_with(200, "text/html"), CheckState::kFix, "no Pyroscope"},
+                         {reply_with(429), CheckState::kUnknown, "is not known"},
+                         {reply_with(503), CheckState::kFix, "can be reached; "},
+                         {silent, CheckState::kFix, "does not answer: it took too long"}}) {
+    OneReply client;
+    client.reply = one.reply;
+    const CheckPoint point = check_endpoint("a", "http://h", client);
+    EXPECT_EQ(point.name, "ship/a");
+    EXPECT_EQ(point.state, one.state) << one.reply.status << point.message;
+    EXPECT_THAT(point.message, HasSubstr(one.message));
+  }
+}
+
+TEST(ShipChecksTest, AnEndpointThatIsAwayIsUnreachable) {
+  OneReply client;
+  client.connected = fail(ErrorCode::kUnavailable, "could not connect");
+  const CheckPoint point = check_endpoint("a", "http://h", client);
+  EXPECT_EQ(point.state, CheckState::kFix);
+  EXPECT_EQ(point.message, "unreachable: could not connect");
+  EXPECT_NE(point.hint, "");
+  client.connected = fail(ErrorCode::kPermissionDenied, "could not read the token");
+  EXPECT_EQ(check_endpoint("a", "http://h", client).state, CheckState::kUnknown);
+}
+
+// A port of this host where nothing listens.
+std::uint16_t closed_port() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(::bind(socket.get(), generic, size), 0);
+  EXPECT_EQ(::getsockname(socket.get(), generic, &size), 0);
+  return ntohs(address.sin_port);
+}
+
+class ShipFilesTest : public testing::Test {
+ protected:
+  ShipFilesTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "ship-checks-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~ShipFilesTest() override { std::filesystem::remove_all(directory_); }
+
+  [[nodiscard]] CheckReport check() const {
+    return check_ship(directory_ / "ship.toml", directory_ / "run");
+  }
+  void configure(const std::string& text) const { std::ofstream(directory_ / "ship.toml") << text; }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(ShipFilesTest, WithoutAConfigurationNothingIsChecked) { EXPECT_THAT(check(), IsEmpty()); }
+
+TEST_F(ShipFilesTest, AnInvalidConfigurationIsNamedWithItsPlace) {
+  configure("[[pyroscope]]\nname = \"a\"\nurl = \"nonsense\"\n");
+  ASSERT_THAT(check(), SizeIs(1));
+  EXPECT_EQ(check()[0].state, CheckState::kFix);
+  EXPECT_THAT(check()[0].message, HasSubstr("ship.toml:3:7: url must"));
+}
+
+TEST_F(ShipFilesTest, ProcessAndEndpointsAreChecked) {
+  configure("[[pyroscope]]\nname = \"a\"\nurl = \"http://127.0.0.1:" +
+            std::to_string(closed_port()) + "\"\n");
+  CheckReport report = check();
+  ASSERT_THAT(report, SizeIs(2));
+  EXPECT_EQ(report[0].name, "ship");
+  EXPECT_EQ(report[0].state, CheckState::kFix);
+  EXPECT_THAT(report[0].message, HasSubstr("does not run"));
+  EXPECT_EQ(report[1].name, "ship/a");
+  EXPECT_EQ(report[1].state, CheckState::kFix);
+  EXPECT_THAT(report[1].message, HasSubstr("unreachable: "));
+
+  ShipStatusWriter writer(directory_ / "run");
+  EndpointReport endpoint;
+  endpoint.name = "a";
+  ASSERT_TRUE(writer.write({endpoint}));
+  EXPECT_EQ(check()[0].state, CheckState::kOk) << check()[0].message;
+  endpoint.failing_since = "2026-01-02T12:00:00Z";
+  endpoint.last_error = "no space";
+  ASSERT_TRUE(writer.write({endpoint}));
+  report = check();
+  EXPECT_EQ(report[0].state, CheckState::kFix);
+  EXPECT_EQ(report[0].message, "the endpoint a fails since 2026-01-02T12:00:00Z: no space");
+}
+
+}  // namespace
+}  // namespace profd
