@@ -140,14 +140,16 @@ bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
 
 bool EndpointShipper::send(const std::string& name, const std::string& profile) {
   if (auto connected = parts_.client.connect(); !connected) {
-    return wait_after_failure(connected.error());
+    // A connection is abandoned when the program is to end, which is no failure.
+    return parts_.clock.wait(milliseconds(0)) && wait_after_failure(connected.error());
   }
   if (state_.in_flight != name) {
     state_.in_flight = name;
     if (!store()) return false;
   }
   const std::string body = encode_push_request(pending_.front().labels, profile, make_uuid());
-  const PushOutcome outcome = classify(parts_.client.push(body));
+  const PushOutcome outcome =
+      classify(parts_.client.push(pyroscope_message(parts_.tenant, body)));
   may_have_arrived_ = may_have_arrived_ || outcome.kind == PushOutcome::Kind::kStored ||
                       outcome.kind == PushOutcome::Kind::kUnknown;
   if (!may_have_arrived_ && outcome.kind != PushOutcome::Kind::kRefused) {

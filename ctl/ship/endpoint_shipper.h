@@ -73,6 +73,7 @@ class EndpointShipper {
     ShipStateFile& file;
     const SplitOptions& split;
     Log log;
+    std::string tenant = {};  // of requests; "": none
   };
   explicit EndpointShipper(Parts parts) : parts_(std::move(parts)), state_(parts_.file.state()) {}
 

@@ -9,11 +9,15 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "formats/base/errors.h"
+#include "formats/base/gzip.h"
 #include "formats/base/seeded_hash.h"
 #include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
+
+// Of gzip: TODO figures.
+constexpr int kWireLevel = 1;
 
 namespace request {
 constexpr std::uint32_t kSeries = 1;
@@ -72,6 +76,16 @@ std::string encode_push_request(const SeriesLabels& labels, std::string_view pro
     sample.add_string(request::kId, id.data(), id.size());
   }
   return bytes;
+}
+
+PushMessage pyroscope_message(const std::string& tenant, std::string_view body) {
+  PushMessage message;
+  message.path = "/push.v1.PusherService/Push";
+  message.content_type = "application/proto";
+  message.headers = {{"Connect-Protocol-Version", "1"}, {"Content-Encoding", "gzip"}};
+  if (!tenant.empty()) message.headers.emplace_back("X-Scope-OrgID", tenant);
+  message.body = pack_gzip(body, kWireLevel);
+  return message;
 }
 
 std::string make_uuid() {

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "ctl/ship/push_client.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
 #include "formats/profile/pprof_tables.h"
@@ -44,6 +45,9 @@ inline constexpr double kBytesPerSecond = 3e6;
 // One series with one profile. `id` is a UUID.
 [[nodiscard]] std::string encode_push_request(const SeriesLabels& labels, std::string_view profile,
                                               std::string_view id);
+
+// The request with that body, packed by gzip. `tenant` "": no tenant.
+[[nodiscard]] PushMessage pyroscope_message(const std::string& tenant, std::string_view body);
 
 // A random one (RFC 9562, version 4).
 [[nodiscard]] std::string make_uuid();

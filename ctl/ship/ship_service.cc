@@ -51,17 +51,25 @@ class WallShipClock final : public ShipClock {
   std::mt19937_64 random_{random_seed()};
 };
 
+PushSurroundings surroundings_of(int stop_fd) {
+  PushSurroundings surroundings;
+  surroundings.stop_fd = stop_fd;
+  return surroundings;
+}
+
 // What the thread of an endpoint owns.
 struct EndpointThread {
   EndpointThread(const PyroscopeEndpoint& endpoint, ShipStateFile opened, Client client,
                  int stop_fd)
-      : name(endpoint.name),
+      : name(endpoint.http.name),
+        tenant(endpoint.tenant),
         file(std::move(opened)),
         windows(std::move(client)),
-        sender(make_push_client(endpoint)),
+        sender(make_push_client(endpoint.http, surroundings_of(stop_fd))),
         clock(stop_fd) {}
 
   std::string name;
+  std::string tenant;
   ShipStateFile file;
   DaemonWindows windows;
   std::unique_ptr<PushClient> sender;
@@ -76,7 +84,7 @@ Result<void> run_ship(const ShipConfig& config, const std::string& state_directo
   limits.stop_fd = stop_fd;
   std::vector<std::unique_ptr<EndpointThread>> endpoints;
   for (const PyroscopeEndpoint& endpoint : config.pyroscope) {
-    auto file = ShipStateFile::open(state_directory, endpoint.name);
+    auto file = ShipStateFile::open(state_directory, endpoint.http.name);
     if (!file) return file.error();
     endpoints.push_back(std::make_unique<EndpointThread>(endpoint, std::move(*file),
                                                          client.another(limits), stop_fd));
@@ -92,7 +100,8 @@ Result<void> run_ship(const ShipConfig& config, const std::string& state_directo
                                .split = config.split,
                                .log = [&endpoint, &log](const std::string& line) {
                                  log("endpoint " + endpoint->name + ": " + line);
-                               }});
+                               },
+                               .tenant = endpoint->tenant});
       shipper.run();
     });
   }
