@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "formats/base/errors.h"
 
@@ -52,13 +53,22 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   const bool has_brackets = place.starts_with('[');
   const std::size_t end = has_brackets ? place.find(']') : std::min(place.find(':'), place.size());
   if (end == std::string_view::npos) return invalid;
-  url.host = has_brackets ? place.substr(1, end - 1) : place.substr(0, end);
+  url.host = lower_ascii(has_brackets ? place.substr(1, end - 1) : place.substr(0, end));
   const std::string_view rest = place.substr(has_brackets ? end + 1 : end);
   url.port = rest.empty() ? usual_port(url.is_https) : rest.substr(1);
-  if (url.host.empty() || (!rest.empty() && !rest.starts_with(':')) || !is_port(url.port)) {
+  // A dot at the start would stand for any subdomain in a certificate.
+  if (url.host.empty() || url.host.starts_with('.') || (!rest.empty() && !rest.starts_with(':')) || !is_port(url.port)) {
     return invalid;
   }
   return url;
+}
+
+std::string lower_ascii(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
 }
 
 std::string authority_of(const HttpUrl& url) { return bracketed(url.host) + ":" + url.port; }
@@ -69,11 +79,7 @@ std::string host_field_of(const HttpUrl& url) {
 
 bool is_loopback_host(std::string_view host) {
   const std::string text(host);
-  std::string lower = text;
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  if (lower == "localhost") return true;
+  if (text == "localhost") return true;
   std::array<unsigned char, sizeof(in6_addr)> address{};
   if (::inet_pton(AF_INET, text.c_str(), address.data()) == 1) return address[0] == 127;
   constexpr std::array<unsigned char, sizeof(in6_addr)> kLoopback{0, 0, 0, 0, 0, 0, 0, 0,

@@ -10,7 +10,7 @@
 namespace profd {
 
 struct HttpUrl {
-  std::string host;  // without the brackets of an IPv6 address
+  std::string host;  // in lower case, without the brackets of an IPv6 address
   std::string port;
   std::string path;  // "", or begins with "/" and does not end with one
   bool is_https = false;
@@ -20,6 +20,8 @@ struct HttpUrl {
 
 // "http://HOST[:PORT][/PATH]" or the same with https, in ASCII, without user, query and fragment.
 [[nodiscard]] Result<HttpUrl> parse_http_url(std::string_view text);
+
+[[nodiscard]] std::string lower_ascii(std::string_view text);
 
 // "HOST:PORT", as a CONNECT request has it.
 [[nodiscard]] std::string authority_of(const HttpUrl& url);

@@ -52,6 +52,10 @@ PushOutcome classify_error(const PushReply& reply) {
       outcome.error = answer_error(ErrorCode::kPermissionDenied, reply,
                                    "check the tenant and the credentials of the endpoint");
       return outcome;
+    case 407:
+      outcome.error = answer_error(ErrorCode::kPermissionDenied, reply,
+                                   "give the user and password of the proxy in http_proxy");
+      return outcome;
     case 408:
     case 425:
       outcome.error = answer_error(ErrorCode::kUnavailable, reply);
@@ -95,7 +99,11 @@ PushOutcome classify(const PushReply& reply) {
   if (reply.reached == PushReply::Reached::kNoAnswer) {
     return {.kind = Kind::kUnknown, .retry_after = std::nullopt, .error = reply.error};
   }
-  if (reply.status / 100 == 3) return wrong_place(reply, "the endpoint redirects to another one");
+  if (reply.status / 100 == 3) {
+    return wrong_place(reply, "the endpoint redirects to " + (reply.location.empty()
+                                                                  ? "another one"
+                                                                  : log_text(reply.location)));
+  }
   // A page of a proxy or of another server, with whatever status.
   if (reply.content_type.starts_with("text/html") && reply.status / 100 != 5) {
     return wrong_place(reply, "the endpoint answers with a page, so it is no Pyroscope");

@@ -24,6 +24,7 @@ struct PushReply {
   unsigned status = 0;
   std::string content_type;
   std::string retry_after;  // the header
+  std::string location;     // the same
   std::string body;         // its beginning
 };
 
