@@ -48,9 +48,9 @@ Result<HostAddresses> look_up_host(const std::string& host) {
   HostAddresses addresses;
   const int error = get_addresses(host, 0, addresses);
   if (error == 0) return addresses;
-  if (error == EAI_SYSTEM) return fail_errno("no address of " + host + " was found");
-  return fail(ErrorCode::kUnavailable,
-              "no address of " + host + " was found: " + ::gai_strerror(error),
+  const std::string why =
+      error == EAI_SYSTEM ? net_error(errno).message : std::string(::gai_strerror(error));
+  return fail(ErrorCode::kUnavailable, "no address of " + host + " was found: " + why,
               "check the name, and the DNS servers of this host");
 }
 

@@ -93,7 +93,7 @@ Error certificate_error(long verdict, const std::string& host) {
     default:
       return fail(ErrorCode::kUnavailable,
                   certificate + " is refused: " + ::X509_verify_cert_error_string(verdict),
-                  "renew it");
+                  "renew it, or give its CA with ca_file");
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include <gmock/gmock.h>
 
+#include "formats/base/gzip.h"
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ship/a_window.h"
 
@@ -69,7 +70,7 @@ class Endpoint final : public PushClient {
     if (is_away) return fail(ErrorCode::kUnavailable, "refused");
     return {};
   }
-  PushReply push(const std::string& body) override {
+  PushReply push(const PushMessage& message) override {
     ++requests;
     PushReply reply;
     reply.reached = PushReply::Reached::kAnswered;
@@ -79,7 +80,7 @@ class Endpoint final : public PushClient {
       replies.pop_front();
     }
     if (on_push) on_push();
-    if (reply.status == 200) stored.push_back(service_in(body));
+    if (reply.status == 200) stored.push_back(service_in(*unpack_gzip(message.body, 1 << 20)));
     return reply;
   }
 
@@ -182,6 +183,14 @@ TEST_F(EndpointShipperTest, AnOutageOfHalfAnHourLosesNothingAndIsLoggedOnce) {
   EXPECT_THAT(state.windows_dropped, IsEmpty());
   EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), HasSubstr("works again")));
   EXPECT_LE(clock_.longest, 5min);
+}
+
+TEST_F(EndpointShipperTest, AConnectionThatIsAbandonedAtTheEndIsNoFailure) {
+  history_.add(0);
+  endpoint_.is_away = true;
+  clock_.end = kNoon;
+  EXPECT_EQ(ship().window, "");
+  EXPECT_THAT(log_, IsEmpty());
 }
 
 TEST_F(EndpointShipperTest, WhatIsTooOldIsCountedAndNotRead) {

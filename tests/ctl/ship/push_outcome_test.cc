@@ -34,6 +34,7 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
                                            {401, Kind::kLater},
                                            {403, Kind::kLater},
                                            {404, Kind::kLater},
+                                           {407, Kind::kLater},
                                            {408, Kind::kLater},
                                            {413, Kind::kTooLarge},
                                            {422, Kind::kRefused},

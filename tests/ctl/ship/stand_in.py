@@ -1,5 +1,6 @@
 """A Pyroscope that keeps what it is sent, and refuses what Pyroscope's validation refuses by default. protoc decodes."""
 
+import gzip
 import http.server
 import pathlib
 import re
@@ -122,6 +123,8 @@ class StandIn:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers["Content-Encoding"] == "gzip":
+                    body = gzip.decompress(body)
                 if outer.hangs:
                     outer.hung.set()
                     time.sleep(60)
