@@ -169,8 +169,8 @@ class NetPushClient final : public PushClient {
     const bool is_whole = sent == request.size();
     if (is_whole) reply.reached = PushReply::Reached::kNoAnswer;
     // An endpoint that refuses a body may answer before it has the whole.
-    const Clock::duration time = written ? Clock::duration(limits_.answer) : kEarlyAnswerTime;
-    const WaitLimit reading{.until = Clock::now() + time, .stop_fd = -1};
+    const Clock::duration allowed = written ? Clock::duration(limits_.answer) : kEarlyAnswerTime;
+    const WaitLimit reading{.until = Clock::now() + allowed, .stop_fd = -1};
     const auto answer = read_endpoint_answer(*stream_, reading, AnsweredRequest::kPost);
     const bool is_refused = !answer && is_proof(answer.error(), is_first);
     if (is_refused) reply.reached = PushReply::Reached::kNotSent;
