@@ -186,8 +186,8 @@ class NetPushClient final : public PushClient {
 
   // The other side has understood nothing of the request.
   static bool is_proof(const Error& error, bool is_first) {
-    return error.code == ErrorCode::kUnsupported ||
-           (is_first && error.code == ErrorCode::kPermissionDenied);
+    return is_first && (error.code == ErrorCode::kUnsupported ||
+                        error.code == ErrorCode::kPermissionDenied);
   }
 
   static void take_answer(const EndpointAnswer& answer, PushReply& reply) {
