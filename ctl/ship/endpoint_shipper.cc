@@ -148,8 +148,7 @@ bool EndpointShipper::send(const std::string& name, const std::string& profile) 
     if (!store()) return false;
   }
   const std::string body = encode_push_request(pending_.front().labels, profile, make_uuid());
-  const PushOutcome outcome =
-      classify(parts_.client.push(pyroscope_message(parts_.tenant, body)));
+  const PushOutcome outcome = classify(parts_.client.push(pyroscope_message(parts_.tenant, body)));
   may_have_arrived_ = may_have_arrived_ || outcome.kind == PushOutcome::Kind::kStored ||
                       outcome.kind == PushOutcome::Kind::kUnknown;
   if (!may_have_arrived_ && outcome.kind != PushOutcome::Kind::kRefused) {

@@ -1,6 +1,5 @@
 #include "ctl/ship/host_lookup.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -11,6 +10,8 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+
+#include <netdb.h>
 
 #include "formats/base/errors.h"
 #include "formats/base/unique_fd.h"
@@ -35,8 +36,9 @@ int get_addresses(const std::string& host, int flags, HostAddresses& addresses) 
   const std::unique_ptr<addrinfo, FreeAddressList> list(found);
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     std::array<char, NI_MAXHOST> text{};
-    const int unnamed = ::getnameinfo(one->ai_addr, one->ai_addrlen, text.data(),
-                                      static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST);
+    const int unnamed =
+        ::getnameinfo(one->ai_addr, one->ai_addrlen, text.data(),
+                      static_cast<socklen_t>(text.size()), nullptr, 0, NI_NUMERICHOST);
     if (unnamed == 0 && addresses.size() < kMaxAddresses) addresses.emplace_back(text.data());
   }
   return addresses.empty() ? EAI_NONAME : 0;

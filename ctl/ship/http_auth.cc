@@ -27,7 +27,7 @@ Result<std::string> read_secret(const std::string& path) {
     const Error error = fail_errno("could not open " + path);
     return secret_error(error.code, error.message);
   }
-  struct stat status{};
+  struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return fail_errno("could not read " + path);
   if (!S_ISREG(status.st_mode)) {
     return secret_error(ErrorCode::kInvalidArgument, path + " is no regular file");

@@ -11,9 +11,9 @@
 
 namespace profd {
 
-// "Basic ..." or "Bearer ..."; "": the endpoint has no secret. An error has the path, and nothing of
-// the contents: the file can't be read, or has more than one line or 8 KiB, or bytes that a header
-// may not have. Ends of lines at its end are left out.
+// "Basic ..." or "Bearer ..."; "": the endpoint has no secret. An error has the path, and nothing
+// of the contents: the file can't be read, or has more than one line or 8 KiB, or bytes that a
+// header may not have. Ends of lines at its end are left out.
 [[nodiscard]] Result<std::string> read_authorization(const HttpAuth& auth);
 
 // RFC 7617. The user has no colon.

@@ -57,7 +57,8 @@ Result<HttpUrl> parse_http_url(std::string_view text) {
   const std::string_view rest = place.substr(has_brackets ? end + 1 : end);
   url.port = rest.empty() ? usual_port(url.is_https) : rest.substr(1);
   // A dot at the start would stand for any subdomain in a certificate.
-  if (url.host.empty() || url.host.starts_with('.') || (!rest.empty() && !rest.starts_with(':')) || !is_port(url.port)) {
+  if (url.host.empty() || url.host.starts_with('.') || (!rest.empty() && !rest.starts_with(':')) ||
+      !is_port(url.port)) {
     return invalid;
   }
   return url;

@@ -39,16 +39,15 @@ std::optional<std::string> percent_decoded(std::string_view text) {
 std::optional<std::string> authorization_of(std::string_view user_info) {
   const std::size_t colon = std::min(user_info.find(':'), user_info.size());
   const auto user = percent_decoded(user_info.substr(0, colon));
-  const auto password =
-      percent_decoded(user_info.substr(std::min(colon + 1, user_info.size())));
+  const auto password = percent_decoded(user_info.substr(std::min(colon + 1, user_info.size())));
   if (!user || !password || user->find(':') != std::string::npos) return std::nullopt;
   return basic_authorization(*user, *password);
 }
 
 Result<std::optional<HttpProxy>> parse_proxy(std::string_view value, const std::string& variable) {
-  const Error invalid = invalid_argument(
-      "the variable " + variable + " must be http://[USER:PASSWORD@]HOST[:PORT]",
-      "set it for profctl ship, or unset it");
+  const Error invalid =
+      invalid_argument("the variable " + variable + " must be http://[USER:PASSWORD@]HOST[:PORT]",
+                       "set it for profctl ship, or unset it");
   if (value.starts_with(kPlainScheme)) value.remove_prefix(kPlainScheme.size());
   if (value.ends_with('/')) value.remove_suffix(1);
   if (value.find('/') != std::string_view::npos) return invalid;  // another scheme, or a path

@@ -1,6 +1,7 @@
-// The proxy of an endpoint, as the environment names it: http_proxy for http, https_proxy for https,
-// no_proxy for hosts that need none; HTTPS_PROXY and NO_PROXY where those are not set. HTTP_PROXY is
-// not read: a CGI program's client chooses it, so that other programs do not read it either.
+// The proxy of an endpoint, as the environment names it: http_proxy for http, https_proxy for
+// https, no_proxy for hosts that need none; HTTPS_PROXY and NO_PROXY where those are not set.
+// HTTP_PROXY is not read: a CGI program's client chooses it, so that other programs do not read it
+// either.
 
 #pragma once
 

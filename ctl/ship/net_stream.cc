@@ -1,6 +1,5 @@
 #include "ctl/ship/net_stream.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -10,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+
+#include <netdb.h>
 
 #include "formats/base/errors.h"
 

@@ -135,7 +135,8 @@ class NetPushClient final : public PushClient {
                   "give the user and password of the proxy in https_proxy");
     }
     if (answer->status / 100 != 2) {
-      return fail(ErrorCode::kUnavailable, "the proxy does not connect to it (status " + status + ")",
+      return fail(ErrorCode::kUnavailable,
+                  "the proxy does not connect to it (status " + status + ")",
                   "allow it there, or name the host in no_proxy");
     }
     return {};
@@ -186,8 +187,8 @@ class NetPushClient final : public PushClient {
 
   // The other side has understood nothing of the request.
   static bool is_proof(const Error& error, bool is_first) {
-    return is_first && (error.code == ErrorCode::kUnsupported ||
-                        error.code == ErrorCode::kPermissionDenied);
+    return is_first &&
+           (error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kPermissionDenied);
   }
 
   static void take_answer(const EndpointAnswer& answer, PushReply& reply) {

@@ -100,9 +100,9 @@ PushOutcome classify(const PushReply& reply) {
     return {.kind = Kind::kUnknown, .retry_after = std::nullopt, .error = reply.error};
   }
   if (reply.status / 100 == 3) {
-    return wrong_place(reply, "the endpoint redirects to " + (reply.location.empty()
-                                                                  ? "another one"
-                                                                  : log_text(reply.location)));
+    return wrong_place(reply,
+                       "the endpoint redirects to " +
+                           (reply.location.empty() ? "another one" : log_text(reply.location)));
   }
   // A page of a proxy or of another server, with whatever status.
   if (reply.content_type.starts_with("text/html") && reply.status / 100 != 5) {

@@ -146,10 +146,10 @@ class ShipConfigReader {
 
   // The keys that endpoints of all kinds have.
   KnownKeys http_keys(HttpEndpoint& http) {
-    KnownKeys known{
-        {"name", [this, &http](const toml::node& node) { read_name(node, http.name); }},
-        {"url", [this, &http](const toml::node& node) { read_url(node, http); }},
-        {"basic_auth", [this, &http](const toml::node& node) { read_basic_auth(node, http.auth); }}};
+    KnownKeys known{{"name", [this, &http](const toml::node& node) { read_name(node, http.name); }},
+                    {"url", [this, &http](const toml::node& node) { read_url(node, http); }},
+                    {"basic_auth",
+                     [this, &http](const toml::node& node) { read_basic_auth(node, http.auth); }}};
     const std::array<std::pair<std::string_view, std::string*>, 4> files{
         {{"bearer_token_file", &http.auth.bearer_token_file},
          {"ca_file", &http.tls.ca_file},
@@ -183,7 +183,8 @@ class ShipConfigReader {
     }
     if (is_loopback_host(http.address.host)) return;
     for (const char* key : {"basic_auth", "bearer_token_file"}) {
-      add_key_error(table, key, "the secret of " + std::string(key) + " would be sent in clear text",
+      add_key_error(table, key,
+                    "the secret of " + std::string(key) + " would be sent in clear text",
                     "give an https url");
     }
   }
@@ -217,11 +218,10 @@ class ShipConfigReader {
                 "write basic_auth = { username = \"...\", password_file = \"/...\" }");
     }
     if (table == nullptr) return;
-    read_keys(*table,
-              {{"username", [&](const auto& name) { read_username(name, auth.username); }},
-               {"password_file", [&](const auto& path) {
-                  read_path(path, "password_file", auth.password_file);
-                }}});
+    read_keys(*table, {{"username", [&](const auto& name) { read_username(name, auth.username); }},
+                       {"password_file", [&](const auto& path) {
+                          read_path(path, "password_file", auth.password_file);
+                        }}});
   }
 
   // A colon ends it in the header (RFC 7617).

@@ -93,15 +93,15 @@ Result<void> run_ship(const ShipConfig& config, const std::string& state_directo
   threads.reserve(endpoints.size());
   for (const auto& endpoint : endpoints) {
     threads.emplace_back([&endpoint, &config, &log] {
-      EndpointShipper shipper({.source = endpoint->windows,
-                               .client = *endpoint->sender,
-                               .clock = endpoint->clock,
-                               .file = endpoint->file,
-                               .split = config.split,
-                               .log = [&endpoint, &log](const std::string& line) {
-                                 log("endpoint " + endpoint->name + ": " + line);
-                               },
-                               .tenant = endpoint->tenant});
+      EndpointShipper shipper(
+          {.source = endpoint->windows,
+           .client = *endpoint->sender,
+           .clock = endpoint->clock,
+           .file = endpoint->file,
+           .split = config.split,
+           .log = [&endpoint, &log](
+                      const std::string& line) { log("endpoint " + endpoint->name + ": " + line); },
+           .tenant = endpoint->tenant});
       shipper.run();
     });
   }

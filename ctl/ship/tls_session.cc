@@ -110,7 +110,7 @@ bool refuses_certificate(int reason) {
 
 TlsContext::FileStamp TlsContext::stamp_of(const std::string& path) {
   constexpr std::int64_t kSecond = 1'000'000'000;
-  struct stat status{};
+  struct stat status {};
   if (path.empty() || ::stat(path.c_str(), &status) != 0) return {};
   return {.device = status.st_dev,
           .inode = status.st_ino,
@@ -236,8 +236,7 @@ Error TlsSession::explain() const {
       return fail(ErrorCode::kUnavailable, host_ + " has no TLS of version 1.2 or later",
                   "enable TLS 1.2 there");
     default:
-      return fail(ErrorCode::kUnavailable,
-                  "the TLS of " + host_ + " failed: " + reason_text(code));
+      return fail(ErrorCode::kUnavailable, "the TLS of " + host_ + " failed: " + reason_text(code));
   }
 }
 

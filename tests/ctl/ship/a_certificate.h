@@ -36,9 +36,9 @@ class ACertificate {
     ::X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
                                  reinterpret_cast<const unsigned char*>(subject.c_str()), -1, -1,
                                  0);
-    ::X509_set_issuer_name(
-        certificate,
-        issuer == nullptr ? name : ::X509_get_subject_name(issuer->certificate_.get()));
+    ::X509_set_issuer_name(certificate, issuer == nullptr
+                                            ? name
+                                            : ::X509_get_subject_name(issuer->certificate_.get()));
     add(NID_basic_constraints, names.empty() ? "critical,CA:TRUE" : "CA:FALSE");
     if (!names.empty()) add(NID_subject_alt_name, names);
     ::X509_sign(certificate, issuer == nullptr ? key_.get() : issuer->key_.get(), ::EVP_sha256());

@@ -44,7 +44,8 @@ class ServerTls {
     ::SSL_CTX_use_certificate(context_.get(), own.certificate());
     ::SSL_CTX_use_PrivateKey(context_.get(), own.key());
     if (clients == nullptr) return;
-    ::SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    ::SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                         nullptr);
     ::X509_STORE_add_cert(::SSL_CTX_get_cert_store(context_.get()), clients->certificate());
   }
   [[nodiscard]] SSL_CTX* get() const { return context_.get(); }
@@ -87,8 +88,9 @@ class Peer {
   // "": there are no more.
   std::string read() {
     std::array<char, 65536> bytes;
-    const auto count = session_ ? ::SSL_read(session_.get(), bytes.data(), static_cast<int>(bytes.size()))
-                                : ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+    const auto count =
+        session_ ? ::SSL_read(session_.get(), bytes.data(), static_cast<int>(bytes.size()))
+                 : ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
     return count <= 0 ? "" : std::string(bytes.data(), static_cast<std::size_t>(count));
   }
   // A header, and what came with it.
@@ -107,7 +109,8 @@ class Peer {
     const std::string field = "Content-Length: ";
     const std::size_t length = text.find(field);
     if (length == std::string::npos) return text;
-    const std::size_t size = text.find("\r\n\r\n") + 4 + std::stoul(text.substr(length + field.size()));
+    const std::size_t size =
+        text.find("\r\n\r\n") + 4 + std::stoul(text.substr(length + field.size()));
     while (text.size() < size) {
       const std::string more = read();
       if (more.empty()) break;

@@ -26,7 +26,9 @@ class HttpAuthTest : public testing::Test {
 
   void write(const std::string& text) const { std::ofstream(path_) << text; }
   [[nodiscard]] Result<std::string> bearer() const { return read_authorization({"", "", path_}); }
-  [[nodiscard]] Result<std::string> basic() const { return read_authorization({"user", path_, ""}); }
+  [[nodiscard]] Result<std::string> basic() const {
+    return read_authorization({"user", path_, ""});
+  }
 
   std::filesystem::path directory_;
   std::string path_;

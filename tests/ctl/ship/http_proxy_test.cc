@@ -14,7 +14,8 @@ using testing::Not;
 
 Result<std::optional<HttpProxy>> proxy_of(const std::string& url,
                                           std::map<std::string, std::string> variables) {
-  return find_proxy(*parse_http_url(url), [&variables](const char* name) { return variables[name]; });
+  return find_proxy(*parse_http_url(url),
+                    [&variables](const char* name) { return variables[name]; });
 }
 
 // "": straight.
@@ -51,9 +52,9 @@ TEST(HttpProxyTest, AProxyHasItsUserAndPassword) {
 }
 
 TEST(HttpProxyTest, AMalformedVariableIsNamedAndNotShown) {
-  for (const char* value : {"https://secret@p", "socks5://secret@p", "http://p/secret", "secret:",
-                            "http://", "http://secret:%4@p", "http://secret:%zz@p", "se cret",
-                            "http://secret%3a:x@p", "http://p:1:secret"}) {
+  for (const char* value : {"https://secret@p", "socks5://secret@p", "http://p/secret",
+                            "secret:", "http://", "http://secret:%4@p", "http://secret:%zz@p",
+                            "se cret", "http://secret%3a:x@p", "http://p:1:secret"}) {
     const auto proxy = proxy_of("http://h", {{"http_proxy", value}});
     ASSERT_FALSE(proxy) << value;
     EXPECT_THAT(proxy.error().message, HasSubstr("http_proxy"));

@@ -185,8 +185,8 @@ TEST_F(PushClientTest, AnEndlessLineOfAChunkIsNotKept) {
 
 TEST_F(PushClientTest, InterimAnswersAreNotTheAnswer) {
   const PushReply reply = push_to([](Peer& peer) {
-    answer_with(peer, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" +
-                          kStored);
+    answer_with(
+        peer, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + kStored);
   });
   EXPECT_EQ(reply.status, 200U);
 }
@@ -266,9 +266,8 @@ TEST_F(PushClientTest, AConnectionThatEndsAfterTheBodyMayHaveIt) {
 }
 
 TEST_F(PushClientTest, AnAnswerThatEndsInItsBodyIsOne) {
-  const PushReply reply = push_to([](Peer& peer) {
-    answer_with(peer, "HTTP/1.1 500 Error\r\nContent-Length: 5\r\n\r\nno");
-  });
+  const PushReply reply = push_to(
+      [](Peer& peer) { answer_with(peer, "HTTP/1.1 500 Error\r\nContent-Length: 5\r\n\r\nno"); });
   EXPECT_EQ(reply.reached, Reached::kAnswered);
   EXPECT_EQ(reply.status, 500U);
   EXPECT_EQ(reply.body, "no");
@@ -315,7 +314,8 @@ TEST_F(PushClientTest, AConnectionThatEndsBeforeItsFirstRequestIsReplaced) {
 
 TEST_F(PushClientTest, BytesAfterAnAnswerAreNotTheNextAnswer) {
   const Server server({[](Peer& peer) {
-                         answer_with(peer, kStored + "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
+                         answer_with(peer,
+                                     kStored + "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
                          peer.await_close();
                        },
                        store_all});
@@ -452,7 +452,8 @@ TEST_F(PushClientTest, ASecretIsReadForEachRequest) {
     std::filesystem::remove(directory_ / "token");
     const PushReply reply = client->push(message_of());
     EXPECT_EQ(reply.reached, Reached::kNotSent);
-    EXPECT_THAT(reply.error.message, AllOf(HasSubstr("token: No such file"), Not(HasSubstr("other"))));
+    EXPECT_THAT(reply.error.message,
+                AllOf(HasSubstr("token: No such file"), Not(HasSubstr("other"))));
     (void)file("token", "third");
     EXPECT_EQ(client->push(message_of()).status, 200U);
   }
@@ -478,12 +479,11 @@ TEST_F(PushClientTest, ARequestByAProxyNamesTheEndpoint) {
 }
 
 TEST_F(PushClientTest, AProxyThatRefusesIsNamed) {
-  const Server proxy({[](Peer& peer) {
-                        answer_with(peer, "HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nno");
-                      },
-                      [](Peer& peer) { answer_with(peer, "HTTP/1.1 502 No\r\n\r\n"); },
-                      [](Peer& peer) { (void)peer.read_request(); },
-                      [](Peer& peer) { answer_with(peer, "SSH-2.0-x\r\n\r\n"); }});
+  const Server proxy(
+      {[](Peer& peer) { answer_with(peer, "HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nno"); },
+       [](Peer& peer) { answer_with(peer, "HTTP/1.1 502 No\r\n\r\n"); },
+       [](Peer& peer) { (void)peer.read_request(); },
+       [](Peer& peer) { answer_with(peer, "SSH-2.0-x\r\n\r\n"); }});
   environment_["https_proxy"] = "http://user:secret@127.0.0.1:" + proxy.port();
   for (const char* error : {"refuses the user (status 407)", "does not connect to it (status 502)",
                             "closed the connection", "does not answer by HTTP"}) {

@@ -92,7 +92,8 @@ TEST(ShipConfigTest, ASecretMayGoToThisHostInClearText) {
                 SizeIs(0))
         << host;
   }
-  for (const char* host : {"localhost.example", "127.1", "[::2]", "[::ffff:127.0.0.1]", "128.0.0.1"}) {
+  for (const char* host :
+       {"localhost.example", "127.1", "[::2]", "[::ffff:127.0.0.1]", "128.0.0.1"}) {
     EXPECT_THAT(errors_of("[[pyroscope]]\nname = \"a\"\nurl = \"http://" + std::string(host) +
                           ":4040\"\nbearer_token_file = \"/t\"\n"),
                 SizeIs(1))
