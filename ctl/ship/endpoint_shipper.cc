@@ -140,8 +140,7 @@ bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
 
 bool EndpointShipper::send(const std::string& name, const std::string& profile) {
   if (auto connected = parts_.client.connect(); !connected) {
-    // A connection is abandoned when the program is to end, which is no failure.
-    return parts_.clock.wait(milliseconds(0)) && wait_after_failure(connected.error());
+    return wait_after_failure(connected.error());
   }
   if (state_.in_flight != name) {
     state_.in_flight = name;
@@ -212,6 +211,8 @@ bool EndpointShipper::store() {
 
 bool EndpointShipper::wait_after_failure(const Error& error,
                                          std::optional<std::chrono::seconds> least) {
+  // What is abandoned because the program is to end has not failed.
+  if (error.code == ErrorCode::kTimeout && !parts_.clock.wait(milliseconds(0))) return false;
   if (failures_ == 0) log_error("fails", error);
   const milliseconds pause = backoff(failures_++, parts_.clock.random());
   return parts_.clock.wait(std::max<milliseconds>(pause, least.value_or(std::chrono::seconds(0))));

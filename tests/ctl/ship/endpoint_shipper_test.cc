@@ -67,7 +67,7 @@ class History final : public WindowSource {
 class Endpoint final : public PushClient {
  public:
   Result<void> connect() override {
-    if (is_away) return fail(ErrorCode::kUnavailable, "refused");
+    if (is_away) return fail(error_of_connect, "refused");
     return {};
   }
   PushReply push(const PushMessage& message) override {
@@ -98,6 +98,7 @@ class Endpoint final : public PushClient {
   }
 
   bool is_away = false;
+  ErrorCode error_of_connect = ErrorCode::kUnavailable;
   int requests = 0;
   std::deque<PushReply> replies;
   std::function<void()> on_push;
@@ -188,9 +189,13 @@ TEST_F(EndpointShipperTest, AnOutageOfHalfAnHourLosesNothingAndIsLoggedOnce) {
 TEST_F(EndpointShipperTest, AConnectionThatIsAbandonedAtTheEndIsNoFailure) {
   history_.add(0);
   endpoint_.is_away = true;
+  endpoint_.error_of_connect = ErrorCode::kTimeout;
   clock_.end = kNoon;
   EXPECT_EQ(ship().window, "");
   EXPECT_THAT(log_, IsEmpty());
+  clock_.end = kNoon + 1min;
+  EXPECT_EQ(ship().window, "");
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("fails: refused")));
 }
 
 TEST_F(EndpointShipperTest, WhatIsTooOldIsCountedAndNotRead) {

@@ -274,17 +274,13 @@ TEST_F(PushClientTest, AnAnswerThatEndsInItsBodyIsOne) {
 }
 
 TEST_F(PushClientTest, ARefusalBeforeTheWholeBodyIsAnAnswer) {
-  surroundings_.limits.send = milliseconds(300);
   const auto push_to_early = [this](const std::string& status) {
-    std::promise<void> is_done;
-    const Server server({[&](Peer& peer) {
-      (void)peer.read_header();
-      peer.write("HTTP/1.1 " + status + "\r\nContent-Length: 0\r\n\r\n");
-      is_done.get_future().wait();
-    }});
-    const PushReply reply = push_once(server.url(), large_message());
-    is_done.set_value();
-    return reply;
+    return push_to(
+        [&status](Peer& peer) {
+          (void)peer.read_header();
+          peer.write("HTTP/1.1 " + status + "\r\nContent-Length: 0\r\n\r\n");
+        },
+        large_message());
   };
   EXPECT_EQ(push_to_early("413 Too Large").status, 413U);
   // It can't have stored what it did not get.
