@@ -4,7 +4,6 @@
 #include <charconv>
 #include <utility>
 
-#include "ctl/ship/push_request.h"
 #include "formats/profile/pprof_reader.h"
 
 namespace profd {
@@ -101,7 +100,9 @@ bool EndpointShipper::fetch(const std::string& name, Result<std::string>& file) 
 
 bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
   const ShipTime start{std::chrono::nanoseconds(tables.time_ns)};
-  if (start > parts_.clock.now() + pyroscope::kMaxFuture) return drop_window(name, "in_future");
+  if (start > parts_.clock.now() + parts_.engine.traits().max_future) {
+    return drop_window(name, "in_future");
+  }
   WindowParts split = split_window(tables, parts_.split);
   state_.rows_dropped += split.samples_dropped;
   state_.services_other += split.services_over_limit;
@@ -121,24 +122,26 @@ bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tab
 
 bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
   const ServicePart& part = pending_.front();
-  if (auto checked = check_labels(part.labels); !checked) {
+  const EngineTraits& traits = parts_.engine.traits();
+  if (auto checked = parts_.engine.check_labels(part.labels); !checked) {
     note_refusal(checked.error());
     drop_profile("invalid_labels");
     return true;
   }
-  if (part.samples.size() > pyroscope::kMaxSamples) {
+  if (part.samples.size() > traits.max_samples) {
     halve_or_drop();
     return true;
   }
-  const std::string profile = encode_part(window, part);
-  if (profile.size() > pyroscope::kMaxProfileBytes) {
+  const EncodedPart encoded =
+      parts_.engine.encode(part.labels, profile_of_part(window, part, traits.threads));
+  if (encoded.profile_bytes > traits.max_profile_bytes) {
     halve_or_drop();
     return true;
   }
-  return send(name, profile);
+  return send(name, encoded);
 }
 
-bool EndpointShipper::send(const std::string& name, const std::string& profile) {
+bool EndpointShipper::send(const std::string& name, const EncodedPart& part) {
   if (auto connected = parts_.client.connect(); !connected) {
     return wait_after_failure(connected.error());
   }
@@ -146,15 +149,14 @@ bool EndpointShipper::send(const std::string& name, const std::string& profile) 
     state_.in_flight = name;
     if (!store()) return false;
   }
-  const std::string body = encode_push_request(pending_.front().labels, profile, make_uuid());
-  const PushOutcome outcome = classify(parts_.client.push(pyroscope_message(parts_.tenant, body)));
+  const PushOutcome outcome = parts_.engine.classify(parts_.client.push(part.message));
   may_have_arrived_ = may_have_arrived_ || outcome.kind == PushOutcome::Kind::kStored ||
                       outcome.kind == PushOutcome::Kind::kUnknown;
   if (!may_have_arrived_ && outcome.kind != PushOutcome::Kind::kRefused) {
     state_.in_flight.clear();
     if (!store()) return false;
   }
-  return settle(outcome, profile.size());
+  return settle(outcome, part.profile_bytes);
 }
 
 bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_bytes) {
@@ -165,8 +167,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
       state_.bytes_sent += profile_bytes;
       pending_.pop_front();
       // A program that is to end sends the rest of the window first.
-      (void)parts_.clock.wait(milliseconds(static_cast<std::int64_t>(
-          static_cast<double>(profile_bytes) / pyroscope::kBytesPerSecond * 1000)));
+      (void)parts_.clock.wait(pause_after(profile_bytes));
       return true;
     case PushOutcome::Kind::kUnknown:
       drop_profile("unknown");
@@ -246,7 +247,14 @@ void EndpointShipper::log_error(const std::string& what, const Error& error) {
 }
 
 bool EndpointShipper::is_too_old(ShipTime start) {
-  return start < parts_.clock.now() - pyroscope::kMaxAge;
+  return start < parts_.clock.now() - parts_.engine.traits().max_age;
+}
+
+// No more than the engine's rate.
+milliseconds EndpointShipper::pause_after(std::size_t profile_bytes) const {
+  const double seconds =
+      static_cast<double>(profile_bytes) / parts_.engine.traits().bytes_per_second;
+  return milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
 }  // namespace profd

@@ -6,7 +6,7 @@
 // is counted as unknown and not sent again, since engines do not remove what they get twice. All
 // other windows are sent once.
 //
-// Each series is a request of its own, since Pyroscope takes a request in part.
+// Each series is a request of its own, since engines take a request in part.
 
 #pragma once
 
@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ctl/ship/engine.h"
 #include "ctl/ship/push_client.h"
 #include "ctl/ship/push_outcome.h"
 #include "ctl/ship/ship_state.h"
@@ -68,14 +69,15 @@ class EndpointShipper {
   // All are borrowed. `log` gets a line where the endpoint begins or ceases to fail.
   struct Parts {
     WindowSource& source;
+    const Engine& engine;
     PushClient& client;
     ShipClock& clock;
     ShipStateFile& file;
     const SplitOptions& split;
     Log log;
-    std::string tenant = {};  // of requests; "": none
   };
-  explicit EndpointShipper(Parts parts) : parts_(std::move(parts)), state_(parts_.file.state()) {}
+  explicit EndpointShipper(Parts parts)
+      : parts_(std::move(parts)), state_(parts_.file.state()) {}
 
   // Until the program is to end.
   void run();
@@ -87,7 +89,7 @@ class EndpointShipper {
   [[nodiscard]] bool fetch(const std::string& name, Result<std::string>& file);
   [[nodiscard]] bool ship_parts(const std::string& name, const PprofTables& window);
   [[nodiscard]] bool ship_part(const std::string& name, PprofParts& window);
-  [[nodiscard]] bool send(const std::string& name, const std::string& profile);
+  [[nodiscard]] bool send(const std::string& name, const EncodedPart& part);
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
   [[nodiscard]] bool finish(const std::string& name);
   [[nodiscard]] bool drop_window(const std::string& name, const std::string& reason);
@@ -101,6 +103,7 @@ class EndpointShipper {
   void note_refusal(const Error& error);
   void log_error(const std::string& what, const Error& error);
   [[nodiscard]] bool is_too_old(ShipTime start);
+  [[nodiscard]] std::chrono::milliseconds pause_after(std::size_t profile_bytes) const;
 
   Parts parts_;
   ShipState state_;

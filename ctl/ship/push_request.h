@@ -8,9 +8,6 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -20,20 +17,6 @@
 #include "formats/profile/pprof_tables.h"
 
 namespace profd {
-
-namespace pyroscope {
-// A quarter of 4 MiB, since the rate of a tenant has a burst of 2 MB.
-inline constexpr std::size_t kMaxProfileBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxSamples = 8000;  // half of 16,000
-inline constexpr std::size_t kMaxLabels = 30;
-inline constexpr std::size_t kMaxLabelNameBytes = 1024;
-inline constexpr std::size_t kMaxLabelBytes = 2048;
-// Of an hour, and of ten minutes, with room for the way.
-inline constexpr std::chrono::minutes kMaxAge{55};
-inline constexpr std::chrono::minutes kMaxFuture{9};
-// Of 4 MB a second for all hosts of a tenant; this host takes no more.
-inline constexpr double kBytesPerSecond = 3e6;
-}  // namespace pyroscope
 
 // The __name__ of a series: "process_cpu" for CPU time, else the type of the last value with "_"
 // for what Pyroscope does not accept.

@@ -5,13 +5,11 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 
 #include <toml++/toml.h>
 
-#include "ctl/ship/push_request.h"
 #include "formats/base/errors.h"
 #include "formats/base/log_text.h"
 #include "formats/base/nearest_name.h"
@@ -52,19 +50,20 @@ class ShipConfigReader {
       : file_(file), reading_(reading) {}
 
   void read_file(const toml::table& file) {
-    SplitOptions& split = reading_.config.split;
+    ShipConfig& config = reading_.config;
+    SplitOptions& split = config.split;
     read_keys(file, {{"host", [&](const toml::node& node) { read_text(node, "host", split.host); }},
                      {"max_services", [&](const toml::node& node) { read_max_services(node); }},
-                     {"pyroscope",
-                      [&](const toml::node& node) {
-                        each_table(node, "pyroscope", kMaxEndpoints,
-                                   [&](const toml::table& table) { read_endpoint(table); });
-                      }},
+                     {"pyroscope", endpoints("pyroscope", config.pyroscope)},
+                     {"parca", endpoints("parca", config.parca)},
+                     {"otlp", endpoints("otlp", config.otlp)},
                      {"service", [&](const toml::node& node) {
                         each_table(node, "service", kMaxRules,
                                    [&](const toml::table& table) { read_rule(table); });
                       }}});
-    if (reading_.config.pyroscope.empty() && invalid_.empty()) {
+    const bool has_endpoint =
+        !config.pyroscope.empty() || !config.parca.empty() || !config.otlp.empty();
+    if (!has_endpoint && invalid_.empty()) {
       add_error({1, 1}, "no endpoint is named",
                 "add one: [[pyroscope]], name = \"a\", url = \"http://HOST:4040\"");
     }
@@ -135,13 +134,25 @@ class ShipConfigReader {
     reading_.config.split.max_services = static_cast<std::size_t>(*number);
   }
 
-  void read_endpoint(const toml::table& table) {
-    PyroscopeEndpoint endpoint;
+  // Those of one kind. Some kinds have a tenant.
+  template <class Endpoint>
+  ReadNode endpoints(const char* kind, std::vector<Endpoint>& out) {
+    return [this, kind, &out](const toml::node& node) {
+      each_table(node, kind, kMaxEndpoints,
+                 [this, &out](const toml::table& table) { read_endpoint(table, out); });
+    };
+  }
+
+  template <class Endpoint>
+  void read_endpoint(const toml::table& table, std::vector<Endpoint>& out) {
+    Endpoint endpoint;
     KnownKeys known = http_keys(endpoint.http);
-    known.emplace("tenant", [&](const auto& node) { read_tenant(node, endpoint.tenant); });
+    if constexpr (requires { endpoint.tenant; }) {
+      known.emplace("tenant", [&](const toml::node& node) { read_tenant(node, endpoint.tenant); });
+    }
     read_keys(table, known);
     check_http(table, endpoint.http);
-    reading_.config.pyroscope.push_back(std::move(endpoint));
+    out.push_back(std::move(endpoint));
   }
 
   // The keys that endpoints of all kinds have.
@@ -235,11 +246,16 @@ class ShipConfigReader {
     const auto text = node.value_exact<std::string>();
     if (!text || !is_endpoint_name(*text)) {
       add_error(node.source().begin, "name must have 1 to 64 letters, digits, '-', '_' and '.'");
-    } else if (!names_.insert(*text).second) {
-      add_error(node.source().begin, "two endpoints have the name " + *text);
-    } else {
-      name = *text;
+      return;
     }
+    const toml::source_position here = node.source().begin;
+    const auto [first, is_new] = names_.emplace(*text, here);
+    if (!is_new) {
+      // Kinds are not read in the order of the file: the place is that of the later one.
+      const toml::source_position other = first->second;
+      add_error(other.line > here.line ? other : here, "two endpoints have the name " + *text);
+    }
+    name = *text;
   }
 
   void read_url(const toml::node& node, HttpEndpoint& endpoint) {
@@ -320,7 +336,7 @@ class ShipConfigReader {
 
   const std::string& file_;
   ShipConfigReading& reading_;
-  std::set<std::string> names_;
+  std::map<std::string, toml::source_position> names_;  // of endpoints
   std::vector<Invalid> invalid_;
 };
 

@@ -13,6 +13,14 @@
 //     cert_file = "/etc/profd/cert.pem"        # of this host, with its key_file
 //     key_file = "/etc/profd/key.pem"
 //
+//     [[parca]]                # the same without tenant
+//     name = "b"               # unique over all kinds
+//     url = "http://127.0.0.1:7070"
+//
+//     [[otlp]]                 # as pyroscope; experimental
+//     name = "c"
+//     url = "http://127.0.0.1:4318"
+//
 //     [[service]]              # the first rule that matches decides
 //     unit = "nginx*"
 //     service_name = "web"
@@ -36,9 +44,20 @@ struct PyroscopeEndpoint {
   std::string tenant;  // "": no header
 };
 
+struct ParcaEndpoint {
+  HttpEndpoint http;
+};
+
+struct OtlpEndpoint {
+  HttpEndpoint http;
+  std::string tenant;  // "": no header
+};
+
 struct ShipConfig {
   SplitOptions split;
   std::vector<PyroscopeEndpoint> pyroscope;
+  std::vector<ParcaEndpoint> parca;
+  std::vector<OtlpEndpoint> otlp;
 };
 
 struct ShipConfigReading {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ctl/ship/endpoint_shipper.h"
+#include "ctl/ship/engine.h"
 #include "ctl/ship/push_client.h"
 #include "ctl/ship/ship_state.h"
 #include "formats/base/seeded_hash.h"
@@ -57,19 +58,38 @@ PushSurroundings surroundings_of(int stop_fd) {
   return surroundings;
 }
 
+struct EngineEndpoint {
+  HttpEndpoint http;
+  std::unique_ptr<Engine> engine;
+};
+
+std::vector<EngineEndpoint> endpoints_of(const ShipConfig& config) {
+  std::vector<EngineEndpoint> endpoints;
+  endpoints.reserve(config.pyroscope.size() + config.parca.size() + config.otlp.size());
+  for (const PyroscopeEndpoint& endpoint : config.pyroscope) {
+    endpoints.push_back({endpoint.http, make_pyroscope_engine(endpoint.tenant)});
+  }
+  for (const ParcaEndpoint& endpoint : config.parca) {
+    endpoints.push_back({endpoint.http, make_parca_engine()});
+  }
+  for (const OtlpEndpoint& endpoint : config.otlp) {
+    endpoints.push_back({endpoint.http, make_otlp_engine(endpoint.tenant)});
+  }
+  return endpoints;
+}
+
 // What the thread of an endpoint owns.
 struct EndpointThread {
-  EndpointThread(const PyroscopeEndpoint& endpoint, ShipStateFile opened, Client client,
-                 int stop_fd)
+  EndpointThread(EngineEndpoint endpoint, ShipStateFile opened, Client client, int stop_fd)
       : name(endpoint.http.name),
-        tenant(endpoint.tenant),
+        engine(std::move(endpoint.engine)),
         file(std::move(opened)),
         windows(std::move(client)),
         sender(make_push_client(endpoint.http, surroundings_of(stop_fd))),
         clock(stop_fd) {}
 
   std::string name;
-  std::string tenant;
+  std::unique_ptr<Engine> engine;
   ShipStateFile file;
   DaemonWindows windows;
   std::unique_ptr<PushClient> sender;
@@ -83,25 +103,25 @@ Result<void> run_ship(const ShipConfig& config, const std::string& state_directo
   Client::Limits limits;
   limits.stop_fd = stop_fd;
   std::vector<std::unique_ptr<EndpointThread>> endpoints;
-  for (const PyroscopeEndpoint& endpoint : config.pyroscope) {
+  for (EngineEndpoint& endpoint : endpoints_of(config)) {
     auto file = ShipStateFile::open(state_directory, endpoint.http.name);
     if (!file) return file.error();
-    endpoints.push_back(std::make_unique<EndpointThread>(endpoint, std::move(*file),
+    endpoints.push_back(std::make_unique<EndpointThread>(std::move(endpoint), std::move(*file),
                                                          client.another(limits), stop_fd));
   }
   std::vector<std::jthread> threads;
   threads.reserve(endpoints.size());
   for (const auto& endpoint : endpoints) {
     threads.emplace_back([&endpoint, &config, &log] {
-      EndpointShipper shipper(
-          {.source = endpoint->windows,
-           .client = *endpoint->sender,
-           .clock = endpoint->clock,
-           .file = endpoint->file,
-           .split = config.split,
-           .log = [&endpoint, &log](
-                      const std::string& line) { log("endpoint " + endpoint->name + ": " + line); },
-           .tenant = endpoint->tenant});
+      EndpointShipper shipper({.source = endpoint->windows,
+                               .engine = *endpoint->engine,
+                               .client = *endpoint->sender,
+                               .clock = endpoint->clock,
+                               .file = endpoint->file,
+                               .split = config.split,
+                               .log = [&endpoint, &log](const std::string& line) {
+                                 log("endpoint " + endpoint->name + ": " + line);
+                               }});
       shipper.run();
     });
   }

@@ -9,7 +9,6 @@
 
 #include "ctl/ship/push_request.h"
 #include "formats/base/utf8_text.h"
-#include "formats/profile/pprof_writer.h"
 
 namespace profd {
 namespace {
@@ -135,6 +134,11 @@ bool keep_thread(const PprofTables& window, std::vector<PprofLabel>& labels) {
   return true;
 }
 
+bool drop_labels(const PprofTables&, std::vector<PprofLabel>& labels) {
+  labels.clear();
+  return true;
+}
+
 }  // namespace
 
 WindowParts split_window(const PprofTables& window, const SplitOptions& options) {
@@ -158,8 +162,9 @@ WindowParts split_window(const PprofTables& window, const SplitOptions& options)
   return split;
 }
 
-std::string encode_part(PprofParts& window, const ServicePart& part) {
-  return encode_pprof(window.profile_of(part.samples, keep_thread));
+PprofProfile profile_of_part(PprofParts& window, const ServicePart& part, ThreadLabels threads) {
+  const bool has_threads = threads == ThreadLabels::kKept;
+  return window.profile_of(part.samples, has_threads ? keep_thread : drop_labels);
 }
 
 ServicePart take_half(ServicePart& part) {

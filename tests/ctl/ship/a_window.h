@@ -29,6 +29,7 @@ class AWindow {
                                    text("container", "-"),
                                    text("user", "bob"),
                                    {.key = profile.add_text("pid"), .number = pid}};
+    if (!thread.empty()) labels.push_back(text("thread", thread));
     const PprofLine line{.function = profile.add_function({.name = profile.add_text(name)})};
     const std::uint32_t mapping =
         profile.add_mapping({.limit = 4096, .file = profile.add_text(file)});
@@ -39,6 +40,8 @@ class AWindow {
   }
 
   PprofProfile profile;
+  // Of samples that are added from now on.
+  std::string thread;
 };
 
 }  // namespace profd::test

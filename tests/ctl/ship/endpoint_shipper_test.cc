@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -80,11 +81,15 @@ class Endpoint final : public PushClient {
       replies.pop_front();
     }
     if (on_push) on_push();
-    if (reply.status == 200) stored.push_back(service_in(*unpack_gzip(message.body, 1 << 20)));
+    if (on_message) on_message(message);
+    if (reply.status == 200) stored.push_back(service_in(message));
     return reply;
   }
 
-  static std::string service_in(const std::string& body) {
+  // "" for an engine other than Pyroscope.
+  static std::string service_in(const PushMessage& message) {
+    if (message.content_type != "application/proto") return "";
+    const std::string body = *unpack_gzip(message.body, std::size_t{1} << 24);
     const std::string name = "service_name";
     const std::size_t value = body.find(name) + name.size() + 2;
     return body.substr(value, static_cast<unsigned char>(body[value - 1]));
@@ -102,6 +107,7 @@ class Endpoint final : public PushClient {
   int requests = 0;
   std::deque<PushReply> replies;
   std::function<void()> on_push;
+  std::function<void(const PushMessage&)> on_message;
   std::vector<std::string> stored;
 };
 
@@ -142,6 +148,7 @@ class EndpointShipperTest : public testing::Test {
       if (is_done && file->state().in_flight.empty()) clock_.end = clock_.time;
     };
     EndpointShipper shipper({.source = history_,
+                             .engine = *engine_,
                              .client = endpoint_,
                              .clock = clock_,
                              .file = *file,
@@ -156,6 +163,7 @@ class EndpointShipperTest : public testing::Test {
   std::filesystem::path directory_;
   History history_;
   Endpoint endpoint_;
+  std::unique_ptr<Engine> engine_ = make_pyroscope_engine("");
   TestClock clock_;
   SplitOptions split_;
   std::vector<std::string> log_;
@@ -310,6 +318,20 @@ TEST_F(EndpointShipperTest, NothingIsSentWhileThePositionCanNotBeStored) {
   std::filesystem::remove(directory_ / "a.json.next");
   clock_.end = ShipTime::max();
   EXPECT_EQ(ship().windows_sent, 1U);
+}
+
+TEST_F(EndpointShipperTest, EachEngineGetsTheWindowInItsForm) {
+  history_.add(0);
+  for (const char* type : {"application/json", "application/x-protobuf"}) {
+    engine_ = type == std::string("application/json") ? make_parca_engine() : make_otlp_engine("");
+    endpoint_.on_message = [&](const PushMessage& message) {
+      EXPECT_EQ(message.content_type, type);
+    };
+    endpoint_.stored.clear();
+    std::filesystem::remove(directory_ / "a.json");
+    EXPECT_EQ(ship().profiles_sent, 1U) << type;
+    EXPECT_THAT(endpoint_.stored, ElementsAre("")) << type;
+  }
 }
 
 TEST_F(EndpointShipperTest, APositionHasOneProcess) {

@@ -41,6 +41,7 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
                                            {429, Kind::kTooLarge},
                                            {499, Kind::kLater},
                                            {500, Kind::kLater},
+                                           {501, Kind::kLater},
                                            {503, Kind::kLater},
                                            {504, Kind::kUnknown}}) {
     EXPECT_EQ(classify(answer_of(one.status)).kind, one.kind) << one.status;

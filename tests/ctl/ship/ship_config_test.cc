@@ -101,6 +101,25 @@ TEST(ShipConfigTest, ASecretMayGoToThisHostInClearText) {
   }
 }
 
+TEST(ShipConfigTest, EndpointsAreOfThreeKindsWithNamesOfTheirOwn) {
+  const std::string others =
+      "[[parca]]\nname = \"b\"\nurl = \"http://127.0.0.1:7070\"\n"
+      "[[otlp]]\nname = \"c\"\nurl = \"http://127.0.0.1:4318/x\"\ntenant = \"t\"\n";
+  const ShipConfigReading reading = read_ship_config(kEndpoint + others, "f");
+  EXPECT_THAT(reading.errors, SizeIs(0));
+  ASSERT_THAT(reading.config.parca, SizeIs(1));
+  EXPECT_EQ(reading.config.parca[0].http.name, "b");
+  EXPECT_EQ(reading.config.parca[0].http.address.port, "7070");
+  ASSERT_THAT(reading.config.otlp, SizeIs(1));
+  EXPECT_EQ(reading.config.otlp[0].http.address.path, "/x");
+  EXPECT_EQ(reading.config.otlp[0].tenant, "t");
+  EXPECT_THAT(errors_of("[[parca]]\nname = \"b\"\nurl = \"http://h\"\n"), SizeIs(0));
+  EXPECT_THAT(errors_of(kEndpoint + "[[parca]]\nname = \"a\"\nurl = \"http://h\"\n"),
+              ElementsAre(HasSubstr("f:5:8: two endpoints have the name a")));
+  EXPECT_THAT(errors_of("[[parca]]\nname = \"b\"\nurl = \"http://h\"\ntenant = \"t\"\n"),
+              ElementsAre(HasSubstr("f:4:1: unknown key tenant")));
+}
+
 TEST(ShipConfigTest, RulesKeepTheirOrder) {
   const ShipConfigReading reading = read_ship_config(
       kEndpoint +

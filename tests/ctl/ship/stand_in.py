@@ -149,6 +149,11 @@ class StandIn:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
             allow_reuse_address = True
+            timeout = 0.3  # of handle_request()
+            is_idle = False
+
+            def handle_timeout(self):
+                self.is_idle = True
 
         self.closes = False
         self.server = Server(("127.0.0.1", self.port), Handler)
@@ -159,6 +164,9 @@ class StandIn:
         """Connections are refused. A request on an open one is answered, so that none is lost on its way."""
         self.closes = True
         self.server.shutdown()
+        # A connection that waits to be accepted would be reset, and its request might have arrived.
+        while not self.server.is_idle:
+            self.server.handle_request()
         self.server.server_close()
 
     def take(self, path: str, headers, body: bytes) -> tuple:

@@ -24,6 +24,11 @@ std::int64_t samples_in(const std::string& profile) {
   return sum;
 }
 
+std::string encoded_part(PprofParts& window, const ServicePart& part,
+                         ThreadLabels threads = ThreadLabels::kKept) {
+  return encode_pprof(profile_of_part(window, part, threads));
+}
+
 class WindowSplitTest : public testing::Test {
  protected:
   // By service.
@@ -34,7 +39,7 @@ class WindowSplitTest : public testing::Test {
     PprofParts parts(tables_);
     std::map<std::string, std::int64_t> services;
     for (const ServicePart& part : split_.parts) {
-      services[part.labels.at(kServiceLabel)] += samples_in(encode_part(parts, part));
+      services[part.labels.at(kServiceLabel)] += samples_in(encoded_part(parts, part));
     }
     return services;
   }
@@ -98,7 +103,21 @@ TEST_F(WindowSplitTest, SeriesHaveTheLabelsAndSamplesHaveNone) {
       ElementsAre(Pair("__name__", "process_cpu"), Pair("host", "h"), Pair("service_name", "nginx"),
                   Pair("unit", "nginx.service"), Pair("user", "bob")));
   PprofParts parts(tables_);
-  const auto profile = decode_pprof(encode_part(parts, split_.parts[0]));
+  const auto profile = decode_pprof(encoded_part(parts, split_.parts[0]));
+  EXPECT_THAT(profile->labels(profile->samples()[0].labels), IsEmpty());
+}
+
+TEST_F(WindowSplitTest, WithoutThreadsTheSamplesOfAStackAreOne) {
+  window_.thread = "pool-#";
+  window_.add(1, "a", "-", "f", 1);
+  window_.thread = "main";
+  window_.add(1, "a", "-", "f", 2);
+  (void)split();
+  PprofParts parts(tables_);
+  EXPECT_EQ(decode_pprof(encoded_part(parts, split_.parts[0]))->samples().size(), 2U);
+  const auto profile = decode_pprof(encoded_part(parts, split_.parts[0], ThreadLabels::kDropped));
+  ASSERT_EQ(profile->samples().size(), 1U);
+  EXPECT_EQ(profile->values(0)[0], 3);
   EXPECT_THAT(profile->labels(profile->samples()[0].labels), IsEmpty());
 }
 
@@ -110,7 +129,7 @@ TEST_F(WindowSplitTest, HalvesHaveTheSamplesOfTheWhole) {
   PprofParts parts(tables_);
   EXPECT_EQ(first.labels, second.labels);
   EXPECT_EQ(first.samples.size(), 2U);
-  EXPECT_EQ(samples_in(encode_part(parts, first)) + samples_in(encode_part(parts, second)), 31);
+  EXPECT_EQ(samples_in(encoded_part(parts, first)) + samples_in(encoded_part(parts, second)), 31);
 }
 
 TEST(ServicePatternTest, AStarIsAnyText) {
