@@ -49,7 +49,8 @@ void EndpointShipper::run() {
   while (true) {
     const auto names = parts_.source.windows_after(state_.window);
     if (!names) {
-      if (!wait_after_failure(names.error())) return;
+      // The request is abandoned when the program is to end, which is no failure.
+      if (!parts_.clock.wait(milliseconds(0)) || !wait_after_failure(names.error())) return;
       continue;
     }
     for (const std::string& name : *names) {
@@ -103,11 +104,15 @@ bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tab
   if (start > parts_.clock.now() + parts_.engine.traits().max_future) {
     return drop_window(name, "in_future");
   }
+  const SendTurn turn = send_turn(start, std::chrono::nanoseconds(tables.duration_ns), phase_);
+  const milliseconds before_turn = turn.wait(parts_.clock.now());
+  if (before_turn.count() > 0 && !parts_.clock.wait(before_turn)) return false;
   WindowParts split = split_window(tables, parts_.split);
   state_.rows_dropped += split.samples_dropped;
   state_.services_other += split.services_over_limit;
   pending_.assign(std::make_move_iterator(split.parts.begin()),
                   std::make_move_iterator(split.parts.end()));
+  pause_ = turn.pause(parts_.clock.now(), pending_.size());
   may_have_arrived_ = false;
   PprofParts window(tables);
   while (!pending_.empty()) {
@@ -250,11 +255,12 @@ bool EndpointShipper::is_too_old(ShipTime start) {
   return start < parts_.clock.now() - parts_.engine.traits().max_age;
 }
 
-// No more than the engine's rate.
+// No more than the engine's rate, and the profiles of a window not all at once.
 milliseconds EndpointShipper::pause_after(std::size_t profile_bytes) const {
   const double seconds =
       static_cast<double>(profile_bytes) / parts_.engine.traits().bytes_per_second;
-  return milliseconds(static_cast<std::int64_t>(seconds * 1000));
+  const milliseconds rate(static_cast<std::int64_t>(seconds * 1000));
+  return pending_.empty() ? rate : std::max(rate, pause_);
 }
 
 }  // namespace profd

@@ -6,7 +6,8 @@
 // is counted as unknown and not sent again, since engines do not remove what they get twice. All
 // other windows are sent once.
 //
-// Each series is a request of its own, since engines take a request in part.
+// Each series is a request of its own, since engines take a request in part. The hosts of a fleet
+// send their windows at different seconds (send_turn.h).
 
 #pragma once
 
@@ -21,6 +22,7 @@
 #include "ctl/ship/engine.h"
 #include "ctl/ship/push_client.h"
 #include "ctl/ship/push_outcome.h"
+#include "ctl/ship/send_turn.h"
 #include "ctl/ship/ship_state.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
@@ -77,7 +79,9 @@ class EndpointShipper {
     Log log;
   };
   explicit EndpointShipper(Parts parts)
-      : parts_(std::move(parts)), state_(parts_.file.state()) {}
+      : parts_(std::move(parts)),
+        state_(parts_.file.state()),
+        phase_(send_phase(parts_.split.host)) {}
 
   // Until the program is to end.
   void run();
@@ -107,10 +111,12 @@ class EndpointShipper {
 
   Parts parts_;
   ShipState state_;
-  std::deque<ServicePart> pending_;  // of the present window
-  bool may_have_arrived_ = false;    // something of it
-  unsigned failures_ = 0;            // one after the other
-  std::string refusal_;              // that was logged last
+  double phase_ = 0;                    // of this host
+  std::deque<ServicePart> pending_;     // of the present window
+  std::chrono::milliseconds pause_{0};  // between its profiles
+  bool may_have_arrived_ = false;       // something of it
+  unsigned failures_ = 0;               // one after the other
+  std::string refusal_;                 // that was logged last
 };
 
 }  // namespace profd

@@ -42,6 +42,7 @@ class History final : public WindowSource {
  public:
   void add(int minute, int processes = 1) {
     test::AWindow window((kNoon + std::chrono::minutes(minute)).time_since_epoch().count());
+    window.profile.duration_ns = length.count();
     for (int i = 0; i < processes; ++i) {
       const std::string name = window_at(minute) + "/" + std::to_string(i);
       window.add(i + 1, name, "-", name, 1);
@@ -61,6 +62,7 @@ class History final : public WindowSource {
     return found->second;
   }
 
+  std::chrono::nanoseconds length{0};  // of windows; without one, they are sent at once
   std::map<std::string, std::string> files;
 };
 
@@ -318,6 +320,41 @@ TEST_F(EndpointShipperTest, NothingIsSentWhileThePositionCanNotBeStored) {
   std::filesystem::remove(directory_ / "a.json.next");
   clock_.end = ShipTime::max();
   EXPECT_EQ(ship().windows_sent, 1U);
+}
+
+TEST_F(EndpointShipperTest, AWindowWaitsForTheTurnOfItsHost) {
+  history_.length = 1min;
+  history_.add(0, 3);
+  clock_.time = kNoon + 1min;
+  std::vector<ShipTime> times;
+  endpoint_.on_push = [&] { times.push_back(clock_.time); };
+  ship();
+  ASSERT_THAT(times, SizeIs(3));
+  const auto offset = std::chrono::duration<double>(60 * send_phase(split_.host));
+  EXPECT_GE(times[0] - (kNoon + 1min), offset);
+  EXPECT_LE(times[0] - (kNoon + 1min), offset + std::chrono::milliseconds(1));
+  EXPECT_EQ(times[1] - times[0], std::chrono::seconds(2));  // a tenth of a minute for three
+  EXPECT_EQ(times[2] - times[1], std::chrono::seconds(2));
+}
+
+TEST_F(EndpointShipperTest, AfterAnOutageNoWindowWaits) {
+  history_.length = 1min;
+  for (int minute = 0; minute < 30; ++minute) history_.add(minute, 2);
+  clock_.time = kNoon + 32min;
+  ship();
+  EXPECT_THAT(endpoint_.stored, SizeIs(60));
+  EXPECT_LE(clock_.time - (kNoon + 32min), std::chrono::seconds(1));
+}
+
+TEST_F(EndpointShipperTest, TheEndOfTheProgramEndsTheWaitForATurn) {
+  history_.length = 1min;
+  history_.add(0);
+  clock_.time = kNoon + 1min;
+  clock_.end = clock_.time;
+  const ShipState state = ship();
+  EXPECT_EQ(endpoint_.requests, 0);
+  EXPECT_EQ(state.in_flight, "");
+  EXPECT_EQ(state.window, "");
 }
 
 TEST_F(EndpointShipperTest, EachEngineGetsTheWindowInItsForm) {
