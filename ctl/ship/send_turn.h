@@ -3,7 +3,8 @@
 //
 // A host has its turn at a place in the length of a window that its name gives, always the same
 // one. The profiles of a window follow each other over a tenth of that length, since the load of
-// 10,000 hosts in a second would still vary by a quarter if each sent all of its window at once. A window that is late, as all are after an outage, waits for neither.
+// 10,000 hosts in a second would still vary by a quarter if each sent all of its window at once
+// (docs/fleet.md). A window that is late, as all are after an outage, waits for neither.
 
 #pragma once
 
