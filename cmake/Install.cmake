@@ -11,9 +11,10 @@ file(MAKE_DIRECTORY ${installed_docs})
 set(man_pages)
 foreach(page profctl.1 profd.8 profd.toml.5)
   set(source ${PROJECT_SOURCE_DIR}/docs/man/${page}.scd)
-  set(packed ${installed_docs}/${page}.gz)
+  set(page_file ${installed_docs}/${page})
+  set(packed ${page_file}.gz)
   add_custom_command(OUTPUT ${packed} DEPENDS ${source} VERBATIM
-                     COMMAND sh -c "${SCDOC} <'${source}' | ${GZIP} -9n >'${packed}'")
+                     COMMAND sh -c "${SCDOC} <'${source}' >'${page_file}' && ${GZIP} -9n <'${page_file}' >'${packed}'")
   list(APPEND man_pages ${packed})
 endforeach()
 add_custom_command(OUTPUT ${installed_docs}/changelog.gz DEPENDS ${PROJECT_SOURCE_DIR}/systemd/debian/changelog VERBATIM

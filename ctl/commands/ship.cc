@@ -94,7 +94,8 @@ class Ship final : public Subcommand {
 }  // namespace
 
 std::unique_ptr<Subcommand> make_ship() {
-  return std::make_unique<Ship>("ship", "Send the windows of the history to Pyroscope");
+  return std::make_unique<Ship>("ship",
+                                "Send the windows of the history to Pyroscope, Parca or OTLP");
 }
 
 }  // namespace profd

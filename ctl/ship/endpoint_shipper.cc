@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "ctl/ship/push_request.h"
 #include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_reader.h"
 
@@ -91,18 +90,24 @@ bool EndpointShipper::fetch(const std::string& name, Result<std::string>& file) 
 
 bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
   const ShipTime start{std::chrono::nanoseconds(tables.time_ns)};
-  if (start > parts_.clock.now() + pyroscope::kMaxFuture) return drop_window(name, "in_future");
+  if (start > parts_.clock.now() + parts_.engine.traits().max_future) {
+    return drop_window(name, "in_future");
+  }
+  const SendTurn turn = send_turn(start, std::chrono::nanoseconds(tables.duration_ns), phase_);
+  const milliseconds before_turn = turn.wait(parts_.clock.now());
+  if (before_turn.count() > 0 && !parts_.clock.wait(before_turn)) return false;
   WindowParts split = split_window(tables, parts_.split);
   state_.rows_dropped += split.samples_dropped;
   state_.services_other += split.services_over_limit;
   pending_.assign(std::make_move_iterator(split.parts.begin()),
                   std::make_move_iterator(split.parts.end()));
+  pause_ = turn.pause(parts_.clock.now(), pending_.size());
   may_have_arrived_ = false;
   PprofParts window(tables);
   while (!pending_.empty()) {
     if (is_too_old(start)) {
       while (!pending_.empty()) {
-        drop_profile("too_old", encode_part(window, pending_.front()).size());
+        drop_profile("too_old", bytes_of(window, pending_.front()));
       }
       break;
     }
@@ -113,24 +118,32 @@ bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tab
 
 bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
   const ServicePart& part = pending_.front();
-  if (auto checked = check_labels(part.labels); !checked) {
+  const EngineTraits& traits = parts_.engine.traits();
+  if (auto checked = parts_.engine.check_labels(part.labels); !checked) {
     note_refusal(checked.error());
-    drop_profile("invalid_labels", encode_part(window, part).size());
+    drop_profile("invalid_labels", bytes_of(window, part));
     return true;
   }
-  if (part.samples.size() > pyroscope::kMaxSamples) {
+  if (part.samples.size() > traits.max_samples) {
     halve_or_drop(0);
     return true;
   }
-  const std::string profile = encode_part(window, part);
-  if (profile.size() > pyroscope::kMaxProfileBytes) {
-    halve_or_drop(profile.size());
+  const EncodedPart encoded =
+      parts_.engine.encode(part.labels, profile_of_part(window, part, traits.threads));
+  if (encoded.profile_bytes > traits.max_profile_bytes) {
+    halve_or_drop(encoded.profile_bytes);
     return true;
   }
-  return send(name, profile);
+  return send(name, encoded);
 }
 
-bool EndpointShipper::send(const std::string& name, const std::string& profile) {
+// As it would be sent.
+std::size_t EndpointShipper::bytes_of(PprofParts& window, const ServicePart& part) const {
+  const ThreadLabels threads = parts_.engine.traits().threads;
+  return parts_.engine.encode(part.labels, profile_of_part(window, part, threads)).profile_bytes;
+}
+
+bool EndpointShipper::send(const std::string& name, const EncodedPart& part) {
   if (auto connected = parts_.client.connect(); !connected) {
     return wait_after_failure(connected.error());
   }
@@ -138,15 +151,14 @@ bool EndpointShipper::send(const std::string& name, const std::string& profile) 
     state_.in_flight = name;
     if (!store()) return false;
   }
-  const std::string body = encode_push_request(pending_.front().labels, profile, make_uuid());
-  const PushOutcome outcome = classify(parts_.client.push(body));
+  const PushOutcome outcome = parts_.engine.classify(parts_.client.push(part.message));
   may_have_arrived_ = may_have_arrived_ || outcome.kind == PushOutcome::Kind::kStored ||
                       outcome.kind == PushOutcome::Kind::kUnknown;
   if (!may_have_arrived_ && outcome.kind != PushOutcome::Kind::kRefused) {
     state_.in_flight.clear();
     if (!store()) return false;
   }
-  return settle(outcome, profile.size());
+  return settle(outcome, part.profile_bytes);
 }
 
 bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_bytes) {
@@ -158,8 +170,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
       pending_.pop_front();
       show();
       // A program that is to end sends the rest of the window first.
-      (void)parts_.clock.wait(milliseconds(static_cast<std::int64_t>(
-          static_cast<double>(profile_bytes) / pyroscope::kBytesPerSecond * 1000)));
+      (void)parts_.clock.wait(pause_after(profile_bytes));
       return true;
     case PushOutcome::Kind::kUnknown:
       drop_profile("unknown", profile_bytes);
@@ -280,7 +291,15 @@ void EndpointShipper::log_error(const std::string& what, const Error& error) {
 }
 
 bool EndpointShipper::is_too_old(ShipTime start) {
-  return start < parts_.clock.now() - pyroscope::kMaxAge;
+  return start < parts_.clock.now() - parts_.engine.traits().max_age;
+}
+
+// No more than the engine's rate, and the profiles of a window not all at once.
+milliseconds EndpointShipper::pause_after(std::size_t profile_bytes) const {
+  const double seconds =
+      static_cast<double>(profile_bytes) / parts_.engine.traits().bytes_per_second;
+  const milliseconds rate(static_cast<std::int64_t>(seconds * 1000));
+  return pending_.empty() ? rate : std::max(rate, pause_);
 }
 
 }  // namespace profd

@@ -6,7 +6,8 @@
 // is counted as unknown and not sent again, since engines do not remove what they get twice. All
 // other windows are sent once.
 //
-// Each series is a request of its own, since Pyroscope takes a request in part.
+// Each series is a request of its own, since engines take a request in part. The hosts of a fleet
+// send their windows at different seconds (send_turn.h).
 
 #pragma once
 
@@ -18,8 +19,10 @@
 #include <vector>
 
 #include "ctl/ship/endpoint_report.h"
+#include "ctl/ship/engine.h"
 #include "ctl/ship/push_client.h"
 #include "ctl/ship/push_outcome.h"
+#include "ctl/ship/send_turn.h"
 #include "ctl/ship/ship_state.h"
 #include "ctl/ship/window_name.h"
 #include "ctl/ship/window_split.h"
@@ -66,6 +69,7 @@ class EndpointShipper {
   // kind, at each change.
   struct Parts {
     WindowSource& source;
+    const Engine& engine;
     PushClient& client;
     ShipClock& clock;
     ShipStateFile& file;
@@ -73,7 +77,10 @@ class EndpointShipper {
     Log log;
     Show show{};
   };
-  explicit EndpointShipper(Parts parts) : parts_(std::move(parts)), state_(parts_.file.state()) {}
+  explicit EndpointShipper(Parts parts)
+      : parts_(std::move(parts)),
+        state_(parts_.file.state()),
+        phase_(send_phase(parts_.split.host)) {}
 
   // Until the program is to end.
   void run();
@@ -85,7 +92,8 @@ class EndpointShipper {
   [[nodiscard]] bool fetch(const std::string& name, Result<std::string>& file);
   [[nodiscard]] bool ship_parts(const std::string& name, const PprofTables& window);
   [[nodiscard]] bool ship_part(const std::string& name, PprofParts& window);
-  [[nodiscard]] bool send(const std::string& name, const std::string& profile);
+  [[nodiscard]] std::size_t bytes_of(PprofParts& window, const ServicePart& part) const;
+  [[nodiscard]] bool send(const std::string& name, const EncodedPart& part);
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
   [[nodiscard]] bool finish(const std::string& name);
   [[nodiscard]] bool drop_window(const std::string& name, const std::string& reason);
@@ -103,14 +111,17 @@ class EndpointShipper {
   void show();
   void log_error(const std::string& what, const Error& error);
   [[nodiscard]] bool is_too_old(ShipTime start);
+  [[nodiscard]] std::chrono::milliseconds pause_after(std::size_t profile_bytes) const;
 
   Parts parts_;
   ShipState state_;
-  std::deque<ServicePart> pending_;  // of the present window
-  bool may_have_arrived_ = false;    // something of it
-  unsigned failures_ = 0;            // one after the other
-  EndpointReport report_;            // but for the state
-  ShipTime failing_since_;           // where there are failures
+  double phase_ = 0;                    // of this host
+  std::deque<ServicePart> pending_;     // of the present window
+  std::chrono::milliseconds pause_{0};  // between its profiles
+  bool may_have_arrived_ = false;       // something of it
+  unsigned failures_ = 0;               // one after the other
+  EndpointReport report_;               // but for the state
+  ShipTime failing_since_;              // where there are failures
   bool is_failure_logged_ = false;
   std::optional<ShipTime> recovered_at_;
   std::string refusal_;  // that was logged last

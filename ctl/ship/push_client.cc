@@ -1,195 +1,232 @@
 #include "ctl/ship/push_client.h"
 
-#include <array>
-#include <exception>
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/error.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-
+#include "ctl/ship/endpoint_answer.h"
+#include "ctl/ship/host_lookup.h"
+#include "ctl/ship/http_auth.h"
+#include "ctl/ship/net_stream.h"
+#include "ctl/ship/net_wait.h"
+#include "ctl/ship/tls_session.h"
 #include "formats/base/errors.h"
 
 namespace profd {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
-using asio::ip::tcp;
-using boost::system::error_code;
-using Clock = std::chrono::steady_clock;
+// For the answer of an endpoint that has refused a body before it had the whole.
+constexpr std::chrono::seconds kEarlyAnswerTime{1};
 
-constexpr auto kPushTuple = asio::as_tuple(asio::use_awaitable);
-constexpr std::size_t kMaxAnswerBytes = std::size_t{4} << 10;  // what is read of it
-constexpr std::uint32_t kMaxAnswerHeader = 16U << 10;
-
-std::string text_of(beast::string_view text) { return {text.data(), text.size()}; }
-
-std::string request_header(const PyroscopeEndpoint& endpoint, std::size_t body_bytes) {
-  const HttpUrl& url = endpoint.address;
-  const bool is_ipv6 = url.host.find(':') != std::string::npos;
-  std::string header = "POST " + url.path + "/push.v1.PusherService/Push HTTP/1.1\r\nHost: ";
-  header += is_ipv6 ? "[" + url.host + "]" : url.host;
-  header += ":" + url.port;
-  header += "\r\nUser-Agent: profctl\r\nContent-Type: application/proto\r\n";
-  header += "Connect-Protocol-Version: 1\r\n";
-  if (!endpoint.tenant.empty()) header += "X-Scope-OrgID: " + endpoint.tenant + "\r\n";
-  return header + "Content-Length: " + std::to_string(body_bytes) + "\r\n\r\n";
+std::string header_line(std::string_view name, std::string_view value) {
+  return std::string(name).append(": ").append(value).append("\r\n");
 }
 
-class TcpPushClient final : public PushClient {
+Error with_context(const std::string& what, Error error) {
+  error.message = what + ": " + error.message;
+  return error;
+}
+
+class NetPushClient final : public PushClient {
  public:
-  TcpPushClient(PyroscopeEndpoint endpoint, const PushLimits& limits)
-      : endpoint_(std::move(endpoint)), limits_(limits) {}
+  NetPushClient(HttpEndpoint endpoint, PushSurroundings surroundings)
+      : endpoint_(std::move(endpoint)),
+        limits_(surroundings.limits),
+        stop_fd_(surroundings.stop_fd),
+        lookup_(std::move(surroundings.lookup)),
+        proxy_(find_proxy(endpoint_.address, surroundings.environment)) {}
 
   Result<void> connect() override {
-    if (stream_ && !is_fresh()) stream_.reset();
-    if (stream_) return {};
-    error_code error;
-    run(reach(error));
-    if (!error) return {};
+    auto authorization = read_authorization(endpoint_.auth);
+    if (!authorization) return authorization.error();
+    authorization_ = std::move(*authorization);
+    const auto usable = is_usable();
+    if (!usable) {
+      stream_.reset();
+      return connect_error(usable.error());
+    }
+    if (*usable) return {};
     stream_.reset();
-    return endpoint_error("could not connect to " + endpoint_.url, error);
+    const auto reached = reach();
+    if (!reached) return connect_error(reached.error());
+    return {};
   }
 
-  PushReply push(const std::string& body) override {
+  PushReply push(const PushMessage& message) override {
     PushReply reply;
     if (auto connected = connect(); !connected) {
       reply.error = connected.error();
       return reply;
     }
-    run(exchange(body, reply));
+    exchange(request_of(message), reply);
     last_used_ = Clock::now();
     return reply;
   }
 
  private:
-  void run(asio::awaitable<void> flow) {
-    io_.restart();
-    asio::co_spawn(io_, std::move(flow), [](const std::exception_ptr& bug) {
-      if (bug) std::rethrow_exception(bug);
-    });
-    io_.run();
+  using Clock = std::chrono::steady_clock;
+
+  // Whether there is a connection that can take a request: an endpoint closes idle ones. An error:
+  // the endpoint has refused this one, before a request.
+  Result<bool> is_usable() {
+    if (!stream_ || Clock::now() - last_used_ > limits_.idle) return false;
+    const auto input = stream_->has_input();
+    if (!input && input.error().code == ErrorCode::kPermissionDenied) return input.error();
+    if (!input) return false;
+    if (!*input) return true;
+    if (has_requests_) return false;
+    return malformed_greeting();
   }
 
-  // An endpoint closes idle connections: then the socket is readable.
-  [[nodiscard]] bool is_fresh() {
-    if (Clock::now() - last_used_ > limits_.idle) return false;
-    error_code error;
-    stream_->socket().non_blocking(true, error);
-    char byte = 0;
-    (void)stream_->socket().receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
-    return error == asio::error::would_block;
+  static Error malformed_greeting() {
+    return fail(ErrorCode::kMalformed, "it sends bytes before it has a request",
+                "check the url: it is no server of HTTP");
   }
 
-  asio::awaitable<void> reach(error_code& error) {
-    tcp::resolver resolver(io_);
-    auto resolving =
-        resolver.async_resolve(endpoint_.address.host, endpoint_.address.port, kPushTuple);
-    auto [resolve_error, found] = co_await std::move(resolving);
-    error = resolve_error;
-    if (error) co_return;
-    stream_.emplace(io_);
-    stream_->expires_after(limits_.connect);
-    auto connecting = stream_->async_connect(found, kPushTuple);
-    auto [connect_error, address] = co_await std::move(connecting);
-    error = connect_error;
-    if (error) co_return;
-    stream_->socket().set_option(tcp::no_delay(true), error);
-    error = {};
+  Result<void> reach() {
+    if (!proxy_) return proxy_.error();
+    const WaitLimit limit{.until = Clock::now() + limits_.connect, .stop_fd = stop_fd_};
+    if (endpoint_.address.is_https) {
+      if (auto loaded = load_tls(); !loaded) return loaded.error();
+    }
+    const HttpUrl& first = *proxy_ ? (*proxy_)->address : endpoint_.address;
+    const auto addresses = lookup_.find(first.host, limit);
+    if (!addresses) return addresses.error();
+    auto stream = NetStream::open(*addresses, first.port, limit);
+    if (!stream) return stream.error();
+    if (endpoint_.address.is_https) {
+      if (auto secured = secure(*stream, limit); !secured) return secured.error();
+    }
+    stream_.emplace(std::move(*stream));
+    has_requests_ = false;
     last_used_ = Clock::now();
+    return {};
   }
 
-  asio::awaitable<void> exchange(const std::string& body, PushReply& reply) {
-    const std::string header = request_header(endpoint_, body.size());
-    const std::array<asio::const_buffer, 2> parts{asio::buffer(header), asio::buffer(body)};
-    stream_->expires_after(limits_.send);
-    auto writing = asio::async_write(*stream_, parts, kPushTuple);
-    const auto [write_error, sent] = co_await std::move(writing);
-    const bool is_whole = sent == header.size() + body.size();
-    reply.reached = is_whole ? PushReply::Reached::kNoAnswer : PushReply::Reached::kNotSent;
+  // The files may have changed, too.
+  Result<void> load_tls() {
+    if (tls_ && tls_->is_current()) return {};
+    tls_.reset();
+    auto tls = TlsContext::open(endpoint_.tls);
+    if (!tls) return tls.error();
+    tls_.emplace(std::move(*tls));
+    return {};
+  }
+
+  Result<void> secure(NetStream& stream, const WaitLimit& limit) const {
+    if (*proxy_) {
+      if (auto opened = open_tunnel(stream, limit); !opened) return opened;
+    }
+    return stream.start_tls(*tls_, endpoint_.address.host, limit);
+  }
+
+  Result<void> open_tunnel(NetStream& stream, const WaitLimit& limit) const {
+    const std::string place = authority_of(endpoint_.address);
+    const std::string request = "CONNECT " + place + " HTTP/1.1\r\n" + header_line("Host", place) +
+                                header_line("User-Agent", "profctl") + proxy_header() + "\r\n";
+    std::size_t sent = 0;
+    if (auto written = stream.send(request, limit, sent); !written) return written;
+    const auto answer = read_endpoint_answer(stream, limit, AnsweredRequest::kConnect);
+    if (!answer) return answer.error();
+    const std::string status = std::to_string(answer->status);
+    if (answer->status == 407) {
+      return fail(ErrorCode::kPermissionDenied, "the proxy refuses the user (status 407)",
+                  "give the user and password of the proxy in https_proxy");
+    }
+    if (answer->status / 100 != 2) {
+      return fail(ErrorCode::kUnavailable,
+                  "the proxy does not connect to it (status " + status + ")",
+                  "allow it there, or name the host in no_proxy");
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string proxy_header() const {
+    const std::string& authorization = (*proxy_)->authorization;
+    return authorization.empty() ? "" : header_line("Proxy-Authorization", authorization);
+  }
+
+  [[nodiscard]] std::string request_of(const PushMessage& message) const {
+    const HttpUrl& url = endpoint_.address;
+    const bool is_absolute = *proxy_ && !url.is_https;
+    std::string request = "POST ";
+    if (is_absolute) request += "http://" + host_field_of(url);
+    request += url.path + message.path + " HTTP/1.1\r\n";
+    request += header_line("Host", host_field_of(url)) + header_line("User-Agent", "profctl") +
+               header_line("Content-Type", message.content_type);
+    if (is_absolute) request += proxy_header();
+    if (!authorization_.empty()) request += header_line("Authorization", authorization_);
+    for (const auto& [name, value] : message.headers) request += header_line(name, value);
+    request += header_line("Content-Length", std::to_string(message.body.size())) + "\r\n";
+    return request + message.body;
+  }
+
+  void exchange(const std::string& request, PushReply& reply) {
+    const bool is_first = !std::exchange(has_requests_, true);
+    const WaitLimit sending{.until = Clock::now() + limits_.send, .stop_fd = -1};
+    std::size_t sent = 0;
+    const auto written = stream_->send(request, sending, sent);
+    const bool is_whole = sent == request.size();
+    if (is_whole) reply.reached = PushReply::Reached::kNoAnswer;
     // An endpoint that refuses a body may answer before it has the whole.
-    auto reading = read_answer(reply, write_error);
-    co_await std::move(reading);
+    const Clock::duration allowed = written ? Clock::duration(limits_.answer) : kEarlyAnswerTime;
+    const WaitLimit reading{.until = Clock::now() + allowed, .stop_fd = -1};
+    const auto answer = read_endpoint_answer(*stream_, reading, AnsweredRequest::kPost);
+    const bool is_refused = !answer && is_proof(answer.error(), is_first);
+    if (is_refused) reply.reached = PushReply::Reached::kNotSent;
+    if (!answer) {
+      reply.error = no_answer(is_whole || is_refused ? answer.error() : written.error());
+    } else if (!is_whole && answer->status / 100 == 2) {
+      reply.error = no_answer(written.error());  // it can't have stored what it did not get
+    } else {
+      take_answer(*answer, reply);
+    }
+    if (!answer || !written || !answer->is_reusable) stream_.reset();
   }
 
-  asio::awaitable<void> read_answer(PushReply& reply, error_code write_error) {
-    http::response_parser<http::buffer_body> parser;
-    parser.header_limit(kMaxAnswerHeader);
-    parser.body_limit(boost::none);
-    beast::flat_buffer buffer;
-    stream_->expires_after(write_error ? std::chrono::milliseconds(1000) : limits_.answer);
-    auto reading = http::async_read_header(*stream_, buffer, parser, kPushTuple);
-    const auto [error, bytes] = co_await std::move(reading);
-    if (error) {
-      reply.error =
-          endpoint_error("no answer from " + endpoint_.url, write_error ? write_error : error);
-      stream_.reset();
-      co_return;
-    }
-    const auto& answer = parser.get();
+  // The other side has understood nothing of the request.
+  static bool is_proof(const Error& error, bool is_first) {
+    return is_first &&
+           (error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kPermissionDenied);
+  }
+
+  static void take_answer(const EndpointAnswer& answer, PushReply& reply) {
     reply.reached = PushReply::Reached::kAnswered;
-    reply.status = answer.result_int();
-    reply.content_type = text_of(answer[http::field::content_type]);
-    reply.retry_after = text_of(answer[http::field::retry_after]);
-    auto reading_body = read_body(parser, buffer, reply.body);
-    co_await std::move(reading_body);
-    if (write_error || !parser.is_done() || !answer.keep_alive()) stream_.reset();
+    reply.status = answer.status;
+    reply.content_type = answer.content_type;
+    reply.retry_after = answer.retry_after;
+    reply.location = answer.location;
+    reply.body = answer.body;
   }
 
-  // Its beginning: what follows is of no use, however long it is.
-  asio::awaitable<void> read_body(http::response_parser<http::buffer_body>& parser,
-                                  beast::flat_buffer& buffer, std::string& body) {
-    std::array<char, kMaxAnswerBytes> bytes{};
-    auto& space = parser.get().body();
-    space.data = bytes.data();
-    space.size = bytes.size();
-    while (!parser.is_done() && space.size > 0) {
-      auto reading = http::async_read_some(*stream_, buffer, parser, kPushTuple);
-      const auto [error, count] = co_await std::move(reading);
-      if (error) break;
-    }
-    body.assign(bytes.data(), bytes.size() - space.size);
+  [[nodiscard]] Error no_answer(const Error& error) const {
+    return with_context("no answer from " + endpoint_.url, error);
   }
 
-  [[nodiscard]] static Error endpoint_error(const std::string& what, const error_code& error) {
-    if (error == beast::error::timeout) {
-      return fail(ErrorCode::kTimeout, what + ": it took too long");
-    }
-    if (error == http::error::end_of_stream) {
-      return fail(ErrorCode::kUnavailable, what + ": it closed the connection");
-    }
-    return fail(ErrorCode::kUnavailable, what + ": " + error.message());
+  [[nodiscard]] Error connect_error(const Error& error) const {
+    std::string what = "could not connect to " + endpoint_.url;
+    if (proxy_ && *proxy_) what += " by the proxy " + authority_of((*proxy_)->address);
+    return with_context(what, error);
   }
 
-  PyroscopeEndpoint endpoint_;
+  HttpEndpoint endpoint_;
   PushLimits limits_;
-  asio::io_context io_;
-  std::optional<beast::tcp_stream> stream_;
+  int stop_fd_;
+  BoundedLookup lookup_;
+  Result<std::optional<HttpProxy>> proxy_;
+  std::optional<TlsContext> tls_;
+  std::optional<NetStream> stream_;
+  std::string authorization_;
+  bool has_requests_ = false;  // the stream has had one
   Clock::time_point last_used_;
 };
 
 }  // namespace
 
-std::unique_ptr<PushClient> make_push_client(const PyroscopeEndpoint& endpoint,
-                                             const PushLimits& limits) {
-  return std::make_unique<TcpPushClient>(endpoint, limits);
+std::unique_ptr<PushClient> make_push_client(const HttpEndpoint& endpoint,
+                                             PushSurroundings surroundings) {
+  return std::make_unique<NetPushClient>(endpoint, std::move(surroundings));
 }
 
 }  // namespace profd

@@ -4,7 +4,10 @@
 #include <charconv>
 
 #include <boost/json/object.hpp>
+#include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
 
+#include "formats/base/errors.h"
 #include "formats/base/json_text.h"
 #include "formats/base/log_text.h"
 
@@ -15,8 +18,30 @@ using Kind = PushOutcome::Kind;
 
 bool is_json(const PushReply& reply) { return reply.content_type.starts_with("application/json"); }
 
-// The message of an answer in JSON; of another one, its beginning.
+bool is_protobuf(const PushReply& reply) {
+  return reply.content_type.starts_with("application/x-protobuf");
+}
+
+// The message of a google.rpc.Status, "" without one.
+std::string message_of_status(std::string_view bytes) {
+  constexpr std::uint32_t kMessage = 2;
+  try {
+    protozero::pbf_reader status(bytes.data(), bytes.size());
+    while (status.next()) {
+      if (status.tag_and_type() ==
+          protozero::tag_and_type(kMessage, protozero::pbf_wire_type::length_delimited)) {
+        return status.get_string();
+      }
+      status.skip();
+    }
+  } catch (const protozero::exception&) {  // cut, or something else
+  }
+  return {};
+}
+
+// The message of an answer in JSON or protobuf; of another one, its beginning.
 std::string message_of(const PushReply& reply) {
+  if (is_protobuf(reply)) return log_text(message_of_status(reply.body));
   const auto value = parse_json(reply.body, 8);
   if (is_json(reply) && value && value->is_object()) {
     const auto* const message = value->as_object().if_contains("message");
@@ -35,15 +60,17 @@ Error answer_error(ErrorCode code, const PushReply& reply, const std::string& hi
               hint);
 }
 
-PushOutcome wrong_place(const PushReply& reply, const std::string& what) {
-  return {.kind = Kind::kLater,
-          .retry_after = std::nullopt,
-          .error =
-              fail(ErrorCode::kUnsupported, what + " (status " + std::to_string(reply.status) + ")",
-                   "check the url of the endpoint: it is the one of Pyroscope's own API")};
+PushOutcome wrong_place(const PushReply& reply, const std::string& what,
+                        const EngineAnswers& engine) {
+  return {
+      .kind = Kind::kLater,
+      .retry_after = std::nullopt,
+      .error = fail(
+          ErrorCode::kUnsupported, what + " (status " + std::to_string(reply.status) + ")",
+          "check the url of the endpoint: " + std::string(engine.method) + " is to be below it")};
 }
 
-PushOutcome classify_error(const PushReply& reply) {
+PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) {
   PushOutcome outcome;
   outcome.retry_after = parse_retry_after(reply.retry_after);
   switch (reply.status) {
@@ -51,6 +78,10 @@ PushOutcome classify_error(const PushReply& reply) {
     case 403:
       outcome.error = answer_error(ErrorCode::kPermissionDenied, reply,
                                    "check the tenant and the credentials of the endpoint");
+      return outcome;
+    case 407:
+      outcome.error = answer_error(ErrorCode::kPermissionDenied, reply,
+                                   "give the user and password of the proxy in http_proxy");
       return outcome;
     case 408:
     case 425:
@@ -74,12 +105,15 @@ PushOutcome classify_error(const PushReply& reply) {
     case 404:
     case 405:
     case 415:
-      return wrong_place(reply, "the endpoint does not know push.v1.PusherService/Push");
+    case 501:
+      return wrong_place(reply, "the endpoint does not know " + std::string(engine.method), engine);
     default:
       break;
   }
   outcome.error = answer_error(ErrorCode::kUnavailable, reply);
-  if (reply.status / 100 == 4 && reply.status != 499) {
+  const bool is_refusal = (reply.status / 100 == 4 && reply.status != 499) ||
+                          (reply.status == 500 && engine.refuses_with_500);
+  if (is_refusal) {
     outcome.kind = Kind::kRefused;
     outcome.error.code = ErrorCode::kInvalidArgument;
   }
@@ -88,23 +122,27 @@ PushOutcome classify_error(const PushReply& reply) {
 
 }  // namespace
 
-PushOutcome classify(const PushReply& reply) {
+PushOutcome classify(const PushReply& reply, const EngineAnswers& engine) {
   if (reply.reached == PushReply::Reached::kNotSent) {
     return {.kind = Kind::kLater, .retry_after = std::nullopt, .error = reply.error};
   }
   if (reply.reached == PushReply::Reached::kNoAnswer) {
     return {.kind = Kind::kUnknown, .retry_after = std::nullopt, .error = reply.error};
   }
-  if (reply.status / 100 == 3) return wrong_place(reply, "the endpoint redirects to another one");
+  if (reply.status / 100 == 3) {
+    const std::string place = reply.location.empty() ? "another one" : log_text(reply.location);
+    return wrong_place(reply, "the endpoint redirects to " + place, engine);
+  }
+  const std::string name(engine.engine);
   // A page of a proxy or of another server, with whatever status.
   if (reply.content_type.starts_with("text/html") && reply.status / 100 != 5) {
-    return wrong_place(reply, "the endpoint answers with a page, so it is no Pyroscope");
+    return wrong_place(reply, "the endpoint answers with a page, so it is no " + name, engine);
   }
   if (reply.status == 200) {
     return {.kind = Kind::kStored, .retry_after = std::nullopt, .error = {}};
   }
-  if (reply.status / 100 == 2) return wrong_place(reply, "the endpoint is no Pyroscope");
-  return classify_error(reply);
+  if (reply.status / 100 == 2) return wrong_place(reply, "the endpoint is no " + name, engine);
+  return classify_error(reply, engine);
 }
 
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view text) {

@@ -24,6 +24,7 @@ struct PushReply {
   unsigned status = 0;
   std::string content_type;
   std::string retry_after;  // the header
+  std::string location;     // the same
   std::string body;         // its beginning
 };
 
@@ -40,8 +41,16 @@ struct PushOutcome {
   Error error;  // unless stored
 };
 
-// Pyroscope's answers (connectrpc.com/docs/protocol: errors are JSON with a code and a message).
-[[nodiscard]] PushOutcome classify(const PushReply& reply);
+// What an engine's answers have of their own.
+struct EngineAnswers {
+  std::string_view engine = "Pyroscope";                   // for errors
+  std::string_view method = "push.v1.PusherService/Push";  // likewise
+  bool refuses_with_500 = false;                           // such a profile will never be stored
+};
+
+// Errors are JSON with a message (Connect: connectrpc.com/docs/protocol; grpc-gateway), or a
+// google.rpc.Status in protobuf (OTLP), or any text.
+[[nodiscard]] PushOutcome classify(const PushReply& reply, const EngineAnswers& engine = {});
 
 // Seconds; a date is not understood. At most an hour.
 [[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text);

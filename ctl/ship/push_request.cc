@@ -5,15 +5,39 @@
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <utility>
 
 #include <protozero/pbf_writer.hpp>
 
+#include "ctl/ship/engine.h"
 #include "formats/base/errors.h"
+#include "formats/base/gzip.h"
 #include "formats/base/seeded_hash.h"
 #include "formats/base/utf8_text.h"
+#include "formats/profile/pprof_writer.h"
 
 namespace profd {
 namespace {
+
+constexpr std::size_t kMaxLabels = 30;
+constexpr std::size_t kMaxLabelNameBytes = 1024;
+constexpr std::size_t kMaxLabelBytes = 2048;
+
+constexpr EngineTraits kPyroscope{
+    .kind = "pyroscope",
+    // A quarter of 4 MiB, since the rate of a tenant has a burst of 2 MB.
+    .max_profile_bytes = std::size_t{1} << 20,
+    .max_samples = 8000,  // half of 16,000
+    // Of an hour, and of ten minutes, with room for the way.
+    .max_age = std::chrono::minutes(55),
+    .max_future = std::chrono::minutes(9),
+    // Of 4 MB a second for all hosts of a tenant; this host takes no more.
+    .bytes_per_second = 3e6};
+
+// Of gzip. The series of a window of a minute, 0.8 MB, become 367 kB in 8 ms; 348 kB in 13 ms by
+// level 6.
+constexpr int kWireLevel = 1;
 
 namespace request {
 constexpr std::uint32_t kSeries = 1;
@@ -31,6 +55,33 @@ void write_pair(protozero::pbf_writer& series, std::string_view name, std::strin
   pair.add_string(request::kValue, value.data(), value.size());
 }
 
+class Pyroscope final : public Engine {
+ public:
+  explicit Pyroscope(std::string tenant) : tenant_(std::move(tenant)) {}
+
+  [[nodiscard]] const EngineTraits& traits() const override { return kPyroscope; }
+  [[nodiscard]] Result<void> check_labels(const SeriesLabels& labels) const override {
+    return profd::check_labels(labels);
+  }
+  [[nodiscard]] EncodedPart encode(const SeriesLabels& labels,
+                                   PprofProfile profile) const override {
+    const std::string bytes = encode_pprof(profile);
+    EncodedPart part;
+    part.profile_bytes = bytes.size();
+    part.message = pyroscope_message(tenant_, encode_push_request(labels, bytes, make_uuid()));
+    return part;
+  }
+  [[nodiscard]] PushMessage empty_request() const override {
+    return pyroscope_message(tenant_, {});
+  }
+  [[nodiscard]] PushOutcome classify(const PushReply& reply) const override {
+    return profd::classify(reply);
+  }
+
+ private:
+  std::string tenant_;
+};
+
 }  // namespace
 
 std::string series_name(const PprofTables& window) {
@@ -44,15 +95,14 @@ std::string series_name(const PprofTables& window) {
 }
 
 Result<void> check_labels(const SeriesLabels& labels) {
-  if (labels.size() > pyroscope::kMaxLabels) {
-    return invalid_argument("a series has more than " + std::to_string(pyroscope::kMaxLabels) +
-                            " labels");
+  if (labels.size() > kMaxLabels) {
+    return invalid_argument("a series has more than " + std::to_string(kMaxLabels) + " labels");
   }
   for (const auto& [name, value] : labels) {
-    if (name.empty() || name.size() > pyroscope::kMaxLabelNameBytes || !is_valid_utf8(name)) {
+    if (name.empty() || name.size() > kMaxLabelNameBytes || !is_valid_utf8(name)) {
       return invalid_argument("a label of a series has an invalid name");
     }
-    if (value.size() > pyroscope::kMaxLabelBytes || !is_valid_utf8(value)) {
+    if (value.size() > kMaxLabelBytes || !is_valid_utf8(value)) {
       return invalid_argument("the label " + name + " of a series is too long or no UTF-8");
     }
   }
@@ -74,6 +124,16 @@ std::string encode_push_request(const SeriesLabels& labels, std::string_view pro
   return bytes;
 }
 
+PushMessage pyroscope_message(const std::string& tenant, std::string_view body) {
+  PushMessage message;
+  message.path = "/push.v1.PusherService/Push";
+  message.content_type = "application/proto";
+  message.headers = {{"Connect-Protocol-Version", "1"}, {"Content-Encoding", "gzip"}};
+  if (!tenant.empty()) message.headers.emplace_back("X-Scope-OrgID", tenant);
+  message.body = pack_gzip(body, kWireLevel);
+  return message;
+}
+
 std::string make_uuid() {
   const unsigned long long high = random_seed();
   const unsigned long long low = random_seed();
@@ -82,6 +142,10 @@ std::string make_uuid() {
                       (high >> 16) & 0xffff, high & 0xfff, 0x8000 | (low >> 50),
                       low & 0xffffffffffff);
   return text.data();
+}
+
+std::unique_ptr<Engine> make_pyroscope_engine(std::string tenant) {
+  return std::make_unique<Pyroscope>(std::move(tenant));
 }
 
 }  // namespace profd

@@ -8,31 +8,15 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
 
+#include "ctl/ship/push_client.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
 #include "formats/profile/pprof_tables.h"
 
 namespace profd {
-
-namespace pyroscope {
-// A quarter of 4 MiB, since the rate of a tenant has a burst of 2 MB.
-inline constexpr std::size_t kMaxProfileBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxSamples = 8000;  // half of 16,000
-inline constexpr std::size_t kMaxLabels = 30;
-inline constexpr std::size_t kMaxLabelNameBytes = 1024;
-inline constexpr std::size_t kMaxLabelBytes = 2048;
-// Of an hour, and of ten minutes, with room for the way.
-inline constexpr std::chrono::minutes kMaxAge{55};
-inline constexpr std::chrono::minutes kMaxFuture{9};
-// Of 4 MB a second for all hosts of a tenant; this host takes no more.
-inline constexpr double kBytesPerSecond = 3e6;
-}  // namespace pyroscope
 
 // The __name__ of a series: "process_cpu" for CPU time, else the type of the last value with "_"
 // for what Pyroscope does not accept.
@@ -44,6 +28,9 @@ inline constexpr double kBytesPerSecond = 3e6;
 // One series with one profile. `id` is a UUID.
 [[nodiscard]] std::string encode_push_request(const SeriesLabels& labels, std::string_view profile,
                                               std::string_view id);
+
+// The request with that body, packed by gzip. `tenant` "": no tenant.
+[[nodiscard]] PushMessage pyroscope_message(const std::string& tenant, std::string_view body);
 
 // A random one (RFC 9562, version 4).
 [[nodiscard]] std::string make_uuid();

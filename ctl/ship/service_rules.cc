@@ -36,11 +36,30 @@ std::string expand(std::string_view text, const ProcessLabelTexts& process) {
   return expanded;
 }
 
+// Kubernetes makes random names of these: no vowels, and nothing that looks like another.
+constexpr std::string_view kRandomLetters = "bcdfghjklmnpqrstvwxz2456789";
+constexpr std::string_view kDecimalDigits = "0123456789";
+
+// Without "-" and `least` to `most` of these characters at its end; as it is where that is not
+// there.
+std::string_view without_part(std::string_view name, std::string_view characters, std::size_t least,
+                              std::size_t most) {
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string_view::npos || dash == 0) return name;
+  const std::string_view part = name.substr(dash + 1);
+  const bool is_such = part.size() >= least && part.size() <= most &&
+                       part.find_first_not_of(characters) == std::string_view::npos;
+  return is_such ? name.substr(0, dash) : name;
+}
+
 std::string usual_service(const ProcessLabelTexts& process, bool is_kernel) {
   if (is_kernel) return "kernel";
   const std::string_view unit = label_of(process, "unit");
   if (unit.ends_with(kServiceEnd) && unit.size() > kServiceEnd.size()) {
     return std::string(unit.substr(0, unit.size() - kServiceEnd.size()));
+  }
+  if (const std::string_view pod = label_of(process, "pod"); !pod.empty()) {
+    return std::string(workload_of(pod));
   }
   for (const char* key : {"container", "comm"}) {
     if (const std::string_view label = label_of(process, key); !label.empty()) {
@@ -59,9 +78,20 @@ bool matches_rule(const ServiceRule& rule, const ProcessLabelTexts& process) {
 }  // namespace
 
 const std::vector<std::string_view>& service_keys() {
-  static const std::vector<std::string_view> keys{"comm",    "container", "pod",
-                                                  "runtime", "unit",      "user"};
+  static const std::vector<std::string_view> keys{"cgroup", "comm",    "container", "namespace",
+                                                  "pod",    "runtime", "unit",      "user"};
   return keys;
+}
+
+bool needs_key(const std::vector<ServiceRule>& rules, std::string_view key) {
+  const std::string expanded = "{" + std::string(key) + "}";
+  return std::ranges::any_of(rules, [key, &expanded](const ServiceRule& rule) {
+    return rule.patterns.contains(std::string(key)) ||
+           rule.service.find(expanded) != std::string::npos ||
+           std::ranges::any_of(rule.labels, [&expanded](const auto& label) {
+             return label.second.find(expanded) != std::string::npos;
+           });
+  });
 }
 
 bool matches_pattern(std::string_view pattern, std::string_view text) {
@@ -86,14 +116,21 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', place) == std::string_view::npos;
 }
 
+std::string_view workload_of(std::string_view pod) {
+  constexpr std::size_t kRandomLength = 5;
+  const std::string_view owner = without_part(pod, kRandomLetters, kRandomLength, kRandomLength);
+  if (owner.size() == pod.size()) return without_part(pod, kDecimalDigits, 1, 4);
+  return without_part(owner, kRandomLetters, 8, 10);  // of the ReplicaSet
+}
+
 std::optional<Service> service_of(const ProcessLabelTexts& process, bool is_kernel,
                                   const std::vector<ServiceRule>& rules) {
   const auto rule = std::ranges::find_if(
       rules, [&process](const ServiceRule& one) { return matches_rule(one, process); });
   Service service;
   for (const auto& [key, text] : process) {
-    // The commands of a service are many, and each would be a series.
-    if (key != "comm") service.labels.emplace(key, text);
+    // The commands and cgroups of a service are many, and each would be a series.
+    if (key != "comm" && key != "cgroup") service.labels.emplace(key, text);
   }
   if (rule != rules.end()) {
     if (rule->drop) return std::nullopt;

@@ -1,7 +1,8 @@
 // Which service the samples of a process belong to, by a table that the user can change.
 //
 // The first rule whose patterns all match decides; where none does, the service is the unit without
-// ".service", else the container, else the command. Kernel threads are "kernel".
+// ".service", else the workload of the pod, else the container, else the command. Kernel threads
+// are "kernel".
 
 #pragma once
 
@@ -17,7 +18,7 @@ namespace profd {
 // apply.
 using ProcessLabelTexts = std::map<std::string, std::string, std::less<>>;
 
-// The keys by which a rule matches, and which a series has as labels.
+// The keys by which a rule matches, and which a series has as labels, but for "comm" and "cgroup".
 [[nodiscard]] const std::vector<std::string_view>& service_keys();
 
 struct ServiceRule {
@@ -35,11 +36,18 @@ struct Service {
   std::map<std::string, std::string> labels;  // without its name
 };
 
-// None: the samples are dropped. The labels are those of the process, without its command, and
-// those of the rule.
+// Whether a rule asks for that key.
+[[nodiscard]] bool needs_key(const std::vector<ServiceRule>& rules, std::string_view key);
+
+// None: the samples are dropped. The labels are those of the process, without its command and
+// cgroup, and those of the rule.
 [[nodiscard]] std::optional<Service> service_of(const ProcessLabelTexts& process, bool is_kernel,
                                                 const std::vector<ServiceRule>& rules);
 
 [[nodiscard]] bool matches_pattern(std::string_view pattern, std::string_view text);
+
+// What made a pod, by the form of its name: "web" of a Deployment's "web-7d4b9c6f5d-x2x9z", of a
+// DaemonSet's "web-x2x9z" and of a StatefulSet's "web-0"; another name as it is.
+[[nodiscard]] std::string_view workload_of(std::string_view pod);
 
 }  // namespace profd

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ctl/client/service_commands.h"
+#include "ctl/ship/engine_endpoint.h"
 #include "ctl/ship/push_outcome.h"
 #include "ctl/ship/ship_config.h"
 #include "ctl/ship/ship_status.h"
@@ -51,14 +52,14 @@ CheckPoint check_life(const std::string& runtime_directory) {
 }
 
 // Of an answer to a request without profiles.
-CheckPoint judge_reply(CheckPoint point, const PushReply& reply) {
+CheckPoint judge_reply(CheckPoint point, const Engine& engine, const PushReply& reply) {
   const std::string what = std::move(point.message);
   if (reply.reached != PushReply::Reached::kAnswered) {
     point.state = CheckState::kFix;
     point.message = what + " does not answer: " + reply.error.message;
     return point;
   }
-  const PushOutcome outcome = classify(reply);
+  const PushOutcome outcome = engine.classify(reply);
   const bool is_refused_as_empty = outcome.kind == PushOutcome::Kind::kRefused &&
                                    reply.status == 400 &&
                                    reply.content_type.starts_with("application/json");
@@ -91,23 +92,25 @@ CheckReport check_ship(const std::string& config_file, const std::string& runtim
     const Error& first = reading.errors.front();
     return {ship_point(state_of(first), first.message, first.hint)};
   }
-  const auto& endpoints = reading.config.pyroscope;
+  const auto endpoints = endpoints_of(reading.config);
   CheckReport report(endpoints.size() + 1);
   report[0] = check_life(runtime_directory);
   std::vector<std::jthread> threads;
   threads.reserve(endpoints.size());
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
     threads.emplace_back([&endpoint = endpoints[i], &point = report[i + 1]] {
-      const auto client = make_push_client(endpoint, kCheckLimits);
-      point = check_endpoint(endpoint.name, endpoint.url, *client);
+      PushSurroundings surroundings;
+      surroundings.limits = kCheckLimits;
+      const auto client = make_push_client(endpoint.http, surroundings);
+      point = check_endpoint(endpoint.http, *endpoint.engine, *client);
     });
   }
   threads.clear();  // joins
   return report;
 }
 
-CheckPoint check_endpoint(const std::string& name, const std::string& what, PushClient& client) {
-  CheckPoint point{.name = "ship/" + name, .message = what};
+CheckPoint check_endpoint(const HttpEndpoint& endpoint, const Engine& engine, PushClient& client) {
+  CheckPoint point{.name = "ship/" + endpoint.name, .message = endpoint.url};
   if (auto connected = client.connect(); !connected) {
     const Error& error = connected.error();
     point.state = state_of(error);
@@ -115,7 +118,7 @@ CheckPoint check_endpoint(const std::string& name, const std::string& what, Push
     point.hint = error.hint.empty() ? "check the url, the network and the endpoint" : error.hint;
     return point;
   }
-  return judge_reply(std::move(point), client.push({}));
+  return judge_reply(std::move(point), engine, client.push(engine.empty_request()));
 }
 
 }  // namespace profd

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "ctl/ship/engine.h"
+#include "ctl/ship/http_endpoint.h"
 #include "ctl/ship/push_client.h"
 #include "formats/api/check_report.h"
 
@@ -15,10 +17,10 @@ namespace profd {
 [[nodiscard]] CheckReport check_ship(const std::string& config_file,
                                      const std::string& runtime_directory);
 
-// Connects, and sends a push.v1.PushRequest without a series: Pyroscope's distributor checks the
-// tenant, and then answers "no profiles received" with 400 (PushBatch() of its distributor.go),
-// so nothing is stored. `what` names the endpoint in the message.
-[[nodiscard]] CheckPoint check_endpoint(const std::string& name, const std::string& what,
+// Connects, and sends a request without profiles. Pyroscope's distributor checks the tenant, and
+// then answers "no profiles received" with 400 (PushBatch() of its distributor.go), so nothing is
+// stored.
+[[nodiscard]] CheckPoint check_endpoint(const HttpEndpoint& endpoint, const Engine& engine,
                                         PushClient& client);
 
 }  // namespace profd

@@ -8,13 +8,11 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 
 #include <toml++/toml.h>
 
-#include "ctl/ship/push_request.h"
 #include "formats/base/errors.h"
 #include "formats/base/log_text.h"
 #include "formats/base/nearest_name.h"
@@ -23,7 +21,6 @@
 namespace profd {
 namespace {
 
-constexpr std::string_view kHttp = "http://";
 constexpr std::size_t kMaxEndpoints = 16;
 constexpr std::size_t kMaxRules = 1000;
 constexpr std::size_t kMaxRuleLabels = 16;
@@ -49,11 +46,6 @@ bool is_label_name(std::string_view name) {
          std::ranges::all_of(name, [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
 }
 
-bool is_port(std::string_view text) {
-  return !text.empty() && text.size() <= 5 && std::ranges::all_of(text, is_digit) &&
-         std::stoul(std::string(text)) - 1 < 0xffff;
-}
-
 // "127.0.0.1:9464", "[::1]:9464".
 std::optional<MetricsListen> parse_listen(std::string_view text) {
   const std::size_t colon = text.rfind(':');
@@ -66,7 +58,7 @@ std::optional<MetricsListen> parse_listen(std::string_view text) {
   listen.address = address;
   in6_addr ignored{};  // large enough for both
   if (::inet_pton(is_ipv6 ? AF_INET6 : AF_INET, listen.address.c_str(), &ignored) != 1 ||
-      (port != "0" && !is_port(port))) {
+      (port != "0" && !is_tcp_port(port))) {
     return std::nullopt;
   }
   listen.port = static_cast<std::uint16_t>(std::stoul(port));
@@ -80,20 +72,21 @@ class ShipConfigReader {
       : file_(file), reading_(reading) {}
 
   void read_file(const toml::table& file) {
-    SplitOptions& split = reading_.config.split;
+    ShipConfig& config = reading_.config;
+    SplitOptions& split = config.split;
     read_keys(file, {{"host", [&](const toml::node& node) { read_text(node, "host", split.host); }},
                      {"max_services", [&](const toml::node& node) { read_max_services(node); }},
                      {"metrics", [&](const toml::node& node) { read_metrics(node); }},
-                     {"pyroscope",
-                      [&](const toml::node& node) {
-                        each_table(node, "pyroscope", kMaxEndpoints,
-                                   [&](const toml::table& table) { read_endpoint(table); });
-                      }},
+                     {"pyroscope", endpoints("pyroscope", config.pyroscope)},
+                     {"parca", endpoints("parca", config.parca)},
+                     {"otlp", endpoints("otlp", config.otlp)},
                      {"service", [&](const toml::node& node) {
                         each_table(node, "service", kMaxRules,
                                    [&](const toml::table& table) { read_rule(table); });
                       }}});
-    if (reading_.config.pyroscope.empty() && invalid_.empty()) {
+    const bool has_endpoint =
+        !config.pyroscope.empty() || !config.parca.empty() || !config.otlp.empty();
+    if (!has_endpoint && invalid_.empty()) {
       add_error({1, 1}, "no endpoint is named",
                 "add one: [[pyroscope]], name = \"a\", url = \"http://HOST:4040\"");
     }
@@ -116,9 +109,9 @@ class ShipConfigReader {
     Error error;
   };
   using ReadNode = std::function<void(const toml::node& node)>;
+  using KnownKeys = std::map<std::string_view, ReadNode, std::less<>>;
 
-  void read_keys(const toml::table& table,
-                 const std::map<std::string_view, ReadNode, std::less<>>& known) {
+  void read_keys(const toml::table& table, const KnownKeys& known) {
     for (const auto& [key, node] : table) {
       const auto found = known.find(key.str());
       if (found != known.end()) {
@@ -184,31 +177,131 @@ class ShipConfigReader {
               "127.0.0.1:9464 and [::1]:9464 are for this host alone, 0.0.0.0:9464 for others too");
   }
 
-  void read_endpoint(const toml::table& table) {
-    PyroscopeEndpoint endpoint;
-    read_keys(table, {{"name", [&](const auto& node) { read_name(node, endpoint.name); }},
-                      {"url", [&](const auto& node) { read_url(node, endpoint); }},
-                      {"tenant", [&](const auto& node) { read_tenant(node, endpoint.tenant); }}});
+  // Those of one kind. Some kinds have a tenant.
+  template <class Endpoint>
+  ReadNode endpoints(const char* kind, std::vector<Endpoint>& out) {
+    return [this, kind, &out](const toml::node& node) {
+      each_table(node, kind, kMaxEndpoints,
+                 [this, &out](const toml::table& table) { read_endpoint(table, out); });
+    };
+  }
+
+  template <class Endpoint>
+  void read_endpoint(const toml::table& table, std::vector<Endpoint>& out) {
+    Endpoint endpoint;
+    KnownKeys known = http_keys(endpoint.http);
+    if constexpr (requires { endpoint.tenant; }) {
+      known.emplace("tenant", [&](const toml::node& node) { read_tenant(node, endpoint.tenant); });
+    }
+    read_keys(table, known);
+    check_http(table, endpoint.http);
+    out.push_back(std::move(endpoint));
+  }
+
+  // The keys that endpoints of all kinds have.
+  KnownKeys http_keys(HttpEndpoint& http) {
+    KnownKeys known{{"name", [this, &http](const toml::node& node) { read_name(node, http.name); }},
+                    {"url", [this, &http](const toml::node& node) { read_url(node, http); }},
+                    {"basic_auth",
+                     [this, &http](const toml::node& node) { read_basic_auth(node, http.auth); }}};
+    const std::array<std::pair<std::string_view, std::string*>, 4> files{
+        {{"bearer_token_file", &http.auth.bearer_token_file},
+         {"ca_file", &http.tls.ca_file},
+         {"cert_file", &http.tls.cert_file},
+         {"key_file", &http.tls.key_file}}};
+    for (const auto& [key, path] : files) {
+      known.emplace(key, [this, name = std::string(key), out = path](const toml::node& node) {
+        read_path(node, name, *out);
+      });
+    }
+    return known;
+  }
+
+  // What the keys of an endpoint must have together.
+  void check_http(const toml::table& table, const HttpEndpoint& http) {
     for (const char* key : {"name", "url"}) {
       if (!table.contains(key)) {
         add_error(table.source().begin, "the endpoint has no " + std::string(key));
       }
     }
-    reading_.config.pyroscope.push_back(std::move(endpoint));
+    require_other(table, "cert_file", "key_file");
+    require_other(table, "key_file", "cert_file");
+    if (table.contains("basic_auth") && table.contains("bearer_token_file")) {
+      add_key_error(table, "bearer_token_file", "an endpoint with basic_auth has no other secret",
+                    "remove one of both");
+    }
+    if (http.address.host.empty() || http.address.is_https) return;
+    for (const char* key : {"ca_file", "cert_file", "key_file"}) {
+      add_key_error(table, key, std::string(key) + " is for an https url",
+                    "give an https url, or remove " + std::string(key));
+    }
+    if (is_loopback_host(http.address.host)) return;
+    for (const char* key : {"basic_auth", "bearer_token_file"}) {
+      add_key_error(table, key,
+                    "the secret of " + std::string(key) + " would be sent in clear text",
+                    "give an https url");
+    }
+  }
+
+  void require_other(const toml::table& table, const std::string& key, const std::string& other) {
+    if (table.contains(other)) return;
+    add_key_error(table, key, key + " needs " + other,
+                  "give both, or neither; one PEM file may have both");
+  }
+
+  // At the value of a key, if it is there.
+  void add_key_error(const toml::table& table, std::string_view key, const std::string& what,
+                     const std::string& hint) {
+    const toml::node* const node = table.get(key);
+    if (node != nullptr) add_error(node->source().begin, what, hint);
+  }
+
+  void read_path(const toml::node& node, const std::string& name, std::string& path) {
+    const auto text = node.value_exact<std::string>();
+    if (!text || !text->starts_with('/') || text->size() > kMaxTextBytes || has_controls(*text)) {
+      add_error(node.source().begin, name + " must be an absolute path");
+      return;
+    }
+    path = *text;
+  }
+
+  void read_basic_auth(const toml::node& node, HttpAuth& auth) {
+    const toml::table* const table = node.as_table();
+    if (table == nullptr || !table->contains("username") || !table->contains("password_file")) {
+      add_error(node.source().begin, "basic_auth must have a username and a password_file",
+                "write basic_auth = { username = \"...\", password_file = \"/...\" }");
+    }
+    if (table == nullptr) return;
+    read_keys(*table, {{"username", [&](const auto& name) { read_username(name, auth.username); }},
+                       {"password_file", [&](const auto& path) {
+                          read_path(path, "password_file", auth.password_file);
+                        }}});
+  }
+
+  // A colon ends it in the header (RFC 7617).
+  void read_username(const toml::node& node, std::string& username) {
+    read_text(node, "username", username);
+    if (username.find(':') == std::string::npos) return;
+    add_error(node.source().begin, "username must have no colon");
   }
 
   void read_name(const toml::node& node, std::string& name) {
     const auto text = node.value_exact<std::string>();
     if (!text || !is_endpoint_name(*text)) {
       add_error(node.source().begin, "name must have 1 to 64 letters, digits, '-', '_' and '.'");
-    } else if (!names_.insert(*text).second) {
-      add_error(node.source().begin, "two endpoints have the name " + *text);
-    } else {
-      name = *text;
+      return;
     }
+    const toml::source_position here = node.source().begin;
+    const auto [first, is_new] = names_.emplace(*text, here);
+    if (!is_new) {
+      // Kinds are not read in the order of the file: the place is that of the later one.
+      const toml::source_position other = first->second;
+      add_error(other.line > here.line ? other : here, "two endpoints have the name " + *text);
+    }
+    name = *text;
   }
 
-  void read_url(const toml::node& node, PyroscopeEndpoint& endpoint) {
+  void read_url(const toml::node& node, HttpEndpoint& endpoint) {
     read_text(node, "url", endpoint.url);
     if (endpoint.url.empty()) return;
     auto address = parse_http_url(endpoint.url);
@@ -232,7 +325,7 @@ class ShipConfigReader {
 
   void read_rule(const toml::table& table) {
     ServiceRule rule;
-    std::map<std::string_view, ReadNode, std::less<>> known{
+    KnownKeys known{
         {"service_name", [&](const auto& node) { read_text(node, "service_name", rule.service); }},
         {"drop", [&](const auto& node) { read_drop(node, rule.drop); }},
         {"labels", [&](const auto& node) { read_labels(node, rule.labels); }}};
@@ -286,37 +379,11 @@ class ShipConfigReader {
 
   const std::string& file_;
   ShipConfigReading& reading_;
-  std::set<std::string> names_;
+  std::map<std::string, toml::source_position> names_;  // of endpoints
   std::vector<Invalid> invalid_;
 };
 
 }  // namespace
-
-Result<HttpUrl> parse_http_url(std::string_view text) {
-  const Error invalid = invalid_argument("must be http://HOST[:PORT][/PATH]");
-  if (text.starts_with("https://")) {
-    return invalid_argument("must begin with http://: profctl ship has no TLS",
-                            "send to a proxy on this host, which has TLS");
-  }
-  if (!text.starts_with(kHttp) || text.find_first_of("?#@ ") != std::string_view::npos) {
-    return invalid;
-  }
-  text.remove_prefix(kHttp.size());
-  HttpUrl url;
-  const std::string_view place = text.substr(0, text.find('/'));
-  url.path = text.substr(place.size());
-  while (url.path.ends_with('/')) url.path.pop_back();
-  const bool has_brackets = place.starts_with('[');
-  const std::size_t end = has_brackets ? place.find(']') : std::min(place.find(':'), place.size());
-  if (end == std::string_view::npos) return invalid;
-  url.host = has_brackets ? place.substr(1, end - 1) : place.substr(0, end);
-  const std::string_view rest = place.substr(has_brackets ? end + 1 : end);
-  url.port = rest.empty() ? "80" : rest.substr(1);
-  if (url.host.empty() || (!rest.empty() && !rest.starts_with(':')) || !is_port(url.port)) {
-    return invalid;
-  }
-  return url;
-}
 
 ShipConfigReading read_ship_config(std::string_view text, const std::string& file) {
   ShipConfigReading reading;

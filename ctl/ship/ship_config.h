@@ -8,8 +8,21 @@
 //
 //     [[pyroscope]]
 //     name = "a"               # of its position in the state directory
-//     url = "http://127.0.0.1:4040"
+//     url = "https://pyroscope.example"
 //     tenant = "team-a"        # X-Scope-OrgID
+//     basic_auth = { username = "a", password_file = "/etc/profd/password" }
+//     bearer_token_file = "/etc/profd/token"   # instead of basic_auth
+//     ca_file = "/etc/profd/ca.pem"            # instead of the CAs of the system
+//     cert_file = "/etc/profd/cert.pem"        # of this host, with its key_file
+//     key_file = "/etc/profd/key.pem"
+//
+//     [[parca]]                # the same without tenant
+//     name = "b"               # unique over all kinds
+//     url = "http://127.0.0.1:7070"
+//
+//     [[otlp]]                 # as pyroscope; experimental
+//     name = "c"
+//     url = "http://127.0.0.1:4318"
 //
 //     [[service]]              # the first rule that matches decides
 //     unit = "nginx*"
@@ -24,6 +37,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ctl/ship/http_endpoint.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
 
@@ -31,21 +45,17 @@ namespace profd {
 
 inline constexpr const char* kShipConfigFile = "/etc/profd/ship.toml";
 
-struct HttpUrl {
-  std::string host;  // without the brackets of an IPv6 address
-  std::string port;
-  std::string path;  // "", or begins with "/" and does not end with one
-
-  friend bool operator==(const HttpUrl&, const HttpUrl&) = default;
+struct PyroscopeEndpoint {
+  HttpEndpoint http;
+  std::string tenant;  // "": no header
 };
 
-// "http://HOST[:PORT][/PATH]", without user, query and fragment.
-[[nodiscard]] Result<HttpUrl> parse_http_url(std::string_view text);
+struct ParcaEndpoint {
+  HttpEndpoint http;
+};
 
-struct PyroscopeEndpoint {
-  std::string name;
-  std::string url;
-  HttpUrl address;
+struct OtlpEndpoint {
+  HttpEndpoint http;
   std::string tenant;  // "": no header
 };
 
@@ -60,6 +70,8 @@ struct MetricsListen {
 struct ShipConfig {
   SplitOptions split;
   std::vector<PyroscopeEndpoint> pyroscope;
+  std::vector<ParcaEndpoint> parca;
+  std::vector<OtlpEndpoint> otlp;
   std::optional<MetricsListen> metrics;
 };
 

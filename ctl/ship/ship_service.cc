@@ -13,6 +13,7 @@
 
 #include "ctl/ship/endpoint_report.h"
 #include "ctl/ship/endpoint_shipper.h"
+#include "ctl/ship/engine_endpoint.h"
 #include "ctl/ship/metrics_server.h"
 #include "ctl/ship/push_client.h"
 #include "ctl/ship/ship_metrics.h"
@@ -80,19 +81,26 @@ class SharedReport {
   EndpointReport report_;
 };
 
+PushSurroundings surroundings_of(int stop_fd) {
+  PushSurroundings surroundings;
+  surroundings.stop_fd = stop_fd;
+  return surroundings;
+}
+
 // What the thread of an endpoint owns.
 struct EndpointThread {
-  EndpointThread(const PyroscopeEndpoint& endpoint, ShipStateFile opened, Client client,
-                 int stop_fd)
-      : name(endpoint.name),
-        report(endpoint.name, "pyroscope"),
+  EndpointThread(EngineEndpoint endpoint, ShipStateFile opened, Client client, int stop_fd)
+      : name(endpoint.http.name),
+        report(endpoint.http.name, std::string(endpoint.engine->traits().kind)),
+        engine(std::move(endpoint.engine)),
         file(std::move(opened)),
         windows(std::move(client)),
-        sender(make_push_client(endpoint)),
+        sender(make_push_client(endpoint.http, surroundings_of(stop_fd))),
         clock(stop_fd) {}
 
   std::string name;
   SharedReport report;
+  std::unique_ptr<Engine> engine;
   ShipStateFile file;
   DaemonWindows windows;
   std::unique_ptr<PushClient> sender;
@@ -148,10 +156,10 @@ Result<Endpoints> open_endpoints(const ShipConfig& config, const std::string& st
   Client::Limits limits;
   limits.stop_fd = stop_fd;
   Endpoints endpoints;
-  for (const PyroscopeEndpoint& endpoint : config.pyroscope) {
-    auto file = ShipStateFile::open(state_directory, endpoint.name);
+  for (EngineEndpoint& endpoint : endpoints_of(config)) {
+    auto file = ShipStateFile::open(state_directory, endpoint.http.name);
     if (!file) return file.error();
-    endpoints.push_back(std::make_unique<EndpointThread>(endpoint, std::move(*file),
+    endpoints.push_back(std::make_unique<EndpointThread>(std::move(endpoint), std::move(*file),
                                                          client.another(limits), stop_fd));
   }
   return endpoints;
@@ -160,6 +168,7 @@ Result<Endpoints> open_endpoints(const ShipConfig& config, const std::string& st
 void run_endpoint(EndpointThread& endpoint, const SplitOptions& split, const ShipLog& log) {
   EndpointShipper shipper(
       {.source = endpoint.windows,
+       .engine = *endpoint.engine,
        .client = *endpoint.sender,
        .clock = endpoint.clock,
        .file = endpoint.file,

@@ -7,14 +7,19 @@
 #include <string_view>
 #include <utility>
 
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
 #include "ctl/ship/push_request.h"
+#include "formats/base/json_members.h"
+#include "formats/base/json_text.h"
 #include "formats/base/utf8_text.h"
-#include "formats/profile/pprof_writer.h"
 
 namespace profd {
 namespace {
 
 constexpr std::string_view kNoLabelText = "-";
+constexpr std::string_view kCgroupKey = "cgroup";
 constexpr std::string_view kKernelFile = "[kernel";
 // The outermost function of each kernel thread; that of newer kernels ends in "_asm".
 constexpr std::string_view kThreadEntry = "ret_from_fork";
@@ -26,6 +31,42 @@ std::int64_t pid_of(const PprofTables& window, std::span<const PprofLabel> label
   return 0;
 }
 
+// By pid, from what profd alone writes into a window. Empty if it is not there.
+using CgroupsByPid = std::map<std::int64_t, std::string>;
+
+void add_cgroup(const boost::json::value& process, CgroupsByPid& cgroups) {
+  const auto* const members = process.if_object();
+  const auto* const cgroup = members == nullptr ? nullptr : members->if_contains("cgroup");
+  const auto* const labels = members == nullptr ? nullptr : members->if_contains("labels");
+  if (cgroup == nullptr || !cgroup->is_string()) return;
+  if (labels == nullptr || !labels->is_object()) return;
+  const auto* const pid = labels->get_object().if_contains("pid");
+  if (pid == nullptr || !pid->is_int64()) return;
+  cgroups.emplace(pid->get_int64(), std::string_view(cgroup->get_string()));
+}
+
+CgroupsByPid cgroups_of(const PprofTables& window) {
+  CgroupsByPid cgroups;
+  const auto own = parse_json(window.own_data, kMaxJsonDepth);
+  const auto* const file = own ? own->if_object() : nullptr;
+  const auto* const record = file == nullptr ? nullptr : file->if_contains("window");
+  if (record == nullptr || !record->is_object()) return cgroups;
+  const auto* const processes = record->get_object().if_contains("profiles");
+  if (processes == nullptr || !processes->is_array()) return cgroups;
+  for (const boost::json::value& process : processes->get_array()) add_cgroup(process, cgroups);
+  return cgroups;
+}
+
+// The pod's label is "namespace/name".
+void split_pod(ProcessLabelTexts& texts) {
+  const auto pod = texts.find("pod");
+  if (pod == texts.end()) return;
+  const std::size_t slash = pod->second.find('/');
+  if (slash == std::string::npos) return;
+  texts["namespace"] = pod->second.substr(0, slash);
+  pod->second.erase(0, slash + 1);
+}
+
 ProcessLabelTexts label_texts(const PprofTables& window, std::span<const PprofLabel> labels) {
   ProcessLabelTexts texts;
   for (const PprofLabel& label : labels) {
@@ -35,6 +76,7 @@ ProcessLabelTexts label_texts(const PprofTables& window, std::span<const PprofLa
     if (std::ranges::find(service_keys(), key) == service_keys().end()) continue;
     texts.emplace(key, valid_utf8(text, PprofProfile::kMaxTextBytes));
   }
+  split_pod(texts);
   return texts;
 }
 
@@ -135,6 +177,11 @@ bool keep_thread(const PprofTables& window, std::vector<PprofLabel>& labels) {
   return true;
 }
 
+bool drop_labels(const PprofTables&, std::vector<PprofLabel>& labels) {
+  labels.clear();
+  return true;
+}
+
 }  // namespace
 
 WindowParts split_window(const PprofTables& window, const SplitOptions& options) {
@@ -142,10 +189,17 @@ WindowParts split_window(const PprofTables& window, const SplitOptions& options)
   PartsByLabels parts;
   const std::vector<SampleRun> runs = runs_of(window);
   const std::set<std::int64_t> users = user_processes(window, runs);
+  const CgroupsByPid cgroups =
+      needs_key(options.rules, kCgroupKey) ? cgroups_of(window) : CgroupsByPid();
   for (const SampleRun& run : runs) {
     const auto labels = window.labels_of(window.samples[run.first]);
-    const bool is_kernel = !users.contains(pid_of(window, labels));
-    const auto service = service_of(label_texts(window, labels), is_kernel, options.rules);
+    const std::int64_t pid = pid_of(window, labels);
+    const bool is_kernel = !users.contains(pid);
+    ProcessLabelTexts texts = label_texts(window, labels);
+    if (const auto cgroup = cgroups.find(pid); cgroup != cgroups.end()) {
+      texts.emplace(kCgroupKey, valid_utf8(cgroup->second, PprofProfile::kMaxTextBytes));
+    }
+    const auto service = service_of(texts, is_kernel, options.rules);
     if (!service) {
       split.samples_dropped += run.end - run.first;
       continue;
@@ -158,8 +212,9 @@ WindowParts split_window(const PprofTables& window, const SplitOptions& options)
   return split;
 }
 
-std::string encode_part(PprofParts& window, const ServicePart& part) {
-  return encode_pprof(window.profile_of(part.samples, keep_thread));
+PprofProfile profile_of_part(PprofParts& window, const ServicePart& part, ThreadLabels threads) {
+  const bool has_threads = threads == ThreadLabels::kKept;
+  return window.profile_of(part.samples, has_threads ? keep_thread : drop_labels);
 }
 
 ServicePart take_half(ServicePart& part) {

@@ -14,6 +14,7 @@
 
 #include "ctl/ship/service_rules.h"
 #include "formats/profile/pprof_merge.h"
+#include "formats/profile/pprof_profile.h"
 #include "formats/profile/pprof_tables.h"
 
 namespace profd {
@@ -45,8 +46,11 @@ struct WindowParts {
 // where there are too many.
 [[nodiscard]] WindowParts split_window(const PprofTables& window, const SplitOptions& options);
 
-// The profile of a part as profile.proto, not packed.
-[[nodiscard]] std::string encode_part(PprofParts& window, const ServicePart& part);
+enum class ThreadLabels : std::uint8_t { kKept, kDropped };
+
+// The profile of a part. Without labels, the samples of all threads with one stack are added up.
+[[nodiscard]] PprofProfile profile_of_part(PprofParts& window, const ServicePart& part,
+                                           ThreadLabels threads = ThreadLabels::kKept);
 
 // Removes the second half of the samples of a part with several, and returns it.
 [[nodiscard]] ServicePart take_half(ServicePart& part);

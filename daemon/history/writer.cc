@@ -61,7 +61,8 @@ NamedProfile WindowWriter::name_frames(const SessionSnapshot& snapshot, SymbolBu
                                             .kernel = naming_.kernel(),
                                             .budgets = symbols,
                                             .users = users,
-                                            .line_budget = &naming_.window_lines()},
+                                            .line_budget = &naming_.window_lines(),
+                                            .pods = &pods_},
                                            host_name());
   naming_.finish(named.shares);
   stats_.set(naming_.stats());

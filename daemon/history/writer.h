@@ -18,6 +18,7 @@
 #include "daemon/names/code_naming.h"
 #include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/entry_functions.h"
+#include "daemon/profiles/pod_directory.h"
 #include "daemon/profiles/pprof_builder.h"
 #include "daemon/samples/snapshot.h"
 #include "formats/base/result.h"
@@ -53,6 +54,7 @@ class WindowWriter {
   SharedValue<NamingStats> stats_;
   EntryFunctions entries_;
   UidOwners owners_;
+  PodDirectory pods_;
   bool has_read_back_ = false;  // the names of the last windows
   bool is_disk_full_ = false;
 };

@@ -142,7 +142,7 @@ class ProfileNamer {
 
   // One set for each thread in `labels_`, or a single one where threads are not distinguished.
   void add_label_sets(const ProcessSnapshot& process) {
-    const ProcessLabels labels = labels_of(process, names_.users);
+    const ProcessLabels labels = labels_of(process, names_.users, names_.pods);
     labels_.clear();
     if (!snapshot_.threads) {
       labels_.emplace(0, add_labels(profile_, labels));

@@ -29,6 +29,7 @@ struct NameSources {
   SymbolBudgets& budgets;
   const UserNames& users;
   LineBudget* line_budget = nullptr;  // null: DWARF is not read
+  PodDirectory* pods = nullptr;       // null: pods have no names
 };
 
 struct NamedProfile {

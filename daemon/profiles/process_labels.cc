@@ -141,9 +141,11 @@ ProcessLabels labels_of(std::uint32_t pid, const std::string& comm, const Cgroup
   return labels;
 }
 
-ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users) {
+ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users,
+                        PodDirectory* pods) {
   const ProcessImage& image = *process.image;
   ProcessLabels labels = labels_of(process.key.tgid, image.comm, owner_of_cgroup(image.cgroup));
+  if (pods != nullptr) labels.pod = text_or_none(pods->pod_of(pod_uid_of_cgroup(image.cgroup)));
   labels.user = text_or_none(user_label(image, users));
   const Runtime* const runtime = runtime_of(image);
   labels.runtime = runtime == nullptr ? kNoLabel : runtime_label(runtime->name);

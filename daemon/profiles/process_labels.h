@@ -14,6 +14,7 @@
 
 #include <boost/json/fwd.hpp>
 
+#include "daemon/profiles/pod_directory.h"
 #include "daemon/samples/snapshot.h"
 #include "formats/base/result.h"
 #include "formats/jit/runtimes.h"
@@ -30,9 +31,9 @@ struct ProcessLabels {
   std::string comm = kNoLabel;
   std::string unit = kNoLabel;  // the innermost systemd unit; numbers of sessions and runs are "#"
   std::string container = kNoLabel;  // the start of its id, or its name
-  std::string pod = kNoLabel;
-  std::string user = kNoLabel;     // its name on this host, else "#UID"
-  std::string runtime = kNoLabel;  // "nodejs", "java"
+  std::string pod = kNoLabel;        // of Kubernetes: "namespace/name"
+  std::string user = kNoLabel;       // its name on this host, else "#UID"
+  std::string runtime = kNoLabel;    // "nodejs", "java"
 
   friend auto operator<=>(const ProcessLabels&, const ProcessLabels&) = default;
 };
@@ -55,7 +56,9 @@ using UserNames = std::map<std::uint32_t, std::string>;
 // From /etc/passwd alone: other sources of names may ask a network.
 [[nodiscard]] UserNames read_user_names();
 
-[[nodiscard]] ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users);
+// `pods` null: pods have no names.
+[[nodiscard]] ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users,
+                                      PodDirectory* pods = nullptr);
 // Of a process of which no more is known.
 [[nodiscard]] ProcessLabels labels_of(std::uint32_t pid, const std::string& comm,
                                       const CgroupOwner& owner);

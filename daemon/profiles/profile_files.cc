@@ -59,12 +59,14 @@ Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& ke
 NamedProfile name_frames(const SessionSnapshot& snapshot, LineBudget& lines, CodeNaming& naming) {
   SymbolBudgets budgets;
   const UserNames users = read_user_names();
+  PodDirectory pods;
   return build_named_profile(snapshot,
                              {.files = naming.files(),
                               .kernel = naming.kernel(),
                               .budgets = budgets,
                               .users = users,
-                              .line_budget = &lines},
+                              .line_budget = &lines,
+                              .pods = &pods},
                              host_name());
 }
 

@@ -12,6 +12,10 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kIdDigits = 64;
+constexpr std::string_view kKubepods = "kubepods";
+// That of a pod is a UUID, or the hash of its file.
+constexpr std::string_view kUidDigits = "0123456789abcdef-";
+constexpr std::size_t kMaxPodUid = 64;
 
 bool is_container_id(std::string_view text) {
   return text.size() == kIdDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
@@ -94,6 +98,25 @@ CgroupMatch match_component(std::string_view path, HasName has_name) {
   return CgroupMatch::kNone;
 }
 
+// "UID" of "...kubepods...-podUID.slice" and, below a cgroup of Kubernetes, of "podUID"; empty for
+// others.
+std::string pod_uid_of(std::string_view component, bool is_below_kubepods) {
+  constexpr std::string_view kPod = "pod";
+  constexpr std::string_view kPodOfSlice = "-pod";
+  constexpr std::string_view kSlice = ".slice";
+  std::string uid;
+  const std::size_t pod = component.rfind(kPodOfSlice);
+  if (component.ends_with(kSlice)) {
+    if (pod == component.npos || component.find(kKubepods) == component.npos) return {};
+    uid = without_suffix(component.substr(pod + kPodOfSlice.size()), kSlice);
+    std::ranges::replace(uid, '_', '-');
+  } else if (is_below_kubepods && component.starts_with(kPod)) {
+    uid = component.substr(kPod.size());
+  }
+  const bool is_uid = uid.size() <= kMaxPodUid && uid.find_first_not_of(kUidDigits) == uid.npos;
+  return is_uid ? uid : std::string();
+}
+
 }  // namespace
 
 CgroupOwner owner_of_cgroup(std::string_view path) {
@@ -106,6 +129,16 @@ CgroupOwner owner_of_cgroup(std::string_view path) {
     }
   }
   return owner;
+}
+
+std::string pod_uid_of_cgroup(std::string_view path) {
+  bool is_below_kubepods = false;
+  for (const std::string_view component : components_of(path)) {
+    if (std::string uid = pod_uid_of(component, is_below_kubepods); !uid.empty()) return uid;
+    if (delegates(component)) return {};
+    is_below_kubepods = is_below_kubepods || component.starts_with(kKubepods);
+  }
+  return {};
 }
 
 std::string full_unit_name(std::string_view name) {

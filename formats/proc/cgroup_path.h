@@ -23,6 +23,10 @@ struct CgroupOwner {
 
 [[nodiscard]] CgroupOwner owner_of_cgroup(std::string_view path);
 
+// The UID of the Kubernetes pod in "...kubepods-burstable-podUID.slice", where "_" stands for "-",
+// or "/kubepods/burstable/podUID". "" if there is none, or if a user may have chosen the name.
+[[nodiscard]] std::string pod_uid_of_cgroup(std::string_view path);
+
 // Completes the name of a unit as systemctl does: "nginx" becomes "nginx.service".
 [[nodiscard]] std::string full_unit_name(std::string_view name);
 

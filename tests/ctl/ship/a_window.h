@@ -24,11 +24,10 @@ class AWindow {
     const auto text = [this](const char* key, const std::string& value) {
       return PprofLabel{.key = profile.add_text(key), .text = profile.add_text(value)};
     };
-    std::vector<PprofLabel> labels{text("comm", comm),
-                                   text("unit", unit),
-                                   text("container", "-"),
-                                   text("user", "bob"),
-                                   {.key = profile.add_text("pid"), .number = pid}};
+    std::vector<PprofLabel> labels{
+        text("comm", comm), text("unit", unit),  text("container", container),
+        text("pod", pod),   text("user", "bob"), {.key = profile.add_text("pid"), .number = pid}};
+    if (!thread.empty()) labels.push_back(text("thread", thread));
     const PprofLine line{.function = profile.add_function({.name = profile.add_text(name)})};
     const std::uint32_t mapping =
         profile.add_mapping({.limit = 4096, .file = profile.add_text(file)});
@@ -39,6 +38,10 @@ class AWindow {
   }
 
   PprofProfile profile;
+  // Of samples that are added from now on.
+  std::string container = "-";
+  std::string pod = "-";
+  std::string thread;
 };
 
 }  // namespace profd::test

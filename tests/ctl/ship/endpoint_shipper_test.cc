@@ -9,11 +9,13 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include "formats/base/gzip.h"
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ship/a_window.h"
 
@@ -40,6 +42,7 @@ class History final : public WindowSource {
  public:
   void add(int minute, int processes = 1) {
     test::AWindow window((kNoon + std::chrono::minutes(minute)).time_since_epoch().count());
+    window.profile.duration_ns = length.count();
     for (int i = 0; i < processes; ++i) {
       const std::string name = window_at(minute) + "/" + std::to_string(i);
       window.add(i + 1, name, "-", name, 1);
@@ -61,6 +64,7 @@ class History final : public WindowSource {
   }
 
   bool is_away = false;
+  std::chrono::nanoseconds length{0};  // of windows; without one, they are sent at once
   std::map<std::string, std::string> files;
 };
 
@@ -68,10 +72,10 @@ class History final : public WindowSource {
 class Endpoint final : public PushClient {
  public:
   Result<void> connect() override {
-    if (is_away) return fail(ErrorCode::kUnavailable, "refused");
+    if (is_away) return fail(error_of_connect, "refused");
     return {};
   }
-  PushReply push(const std::string& body) override {
+  PushReply push(const PushMessage& message) override {
     ++requests;
     PushReply reply;
     reply.reached = PushReply::Reached::kAnswered;
@@ -81,11 +85,15 @@ class Endpoint final : public PushClient {
       replies.pop_front();
     }
     if (on_push) on_push();
-    if (reply.status == 200) stored.push_back(service_in(body));
+    if (on_message) on_message(message);
+    if (reply.status == 200) stored.push_back(service_in(message));
     return reply;
   }
 
-  static std::string service_in(const std::string& body) {
+  // "" for an engine other than Pyroscope.
+  static std::string service_in(const PushMessage& message) {
+    if (message.content_type != "application/proto") return "";
+    const std::string body = *unpack_gzip(message.body, std::size_t{1} << 24);
     const std::string name = "service_name";
     const std::size_t value = body.find(name) + name.size() + 2;
     return body.substr(value, static_cast<unsigned char>(body[value - 1]));
@@ -99,9 +107,11 @@ class Endpoint final : public PushClient {
   }
 
   bool is_away = false;
+  ErrorCode error_of_connect = ErrorCode::kUnavailable;
   int requests = 0;
   std::deque<PushReply> replies;
   std::function<void()> on_push;
+  std::function<void(const PushMessage&)> on_message;
   std::vector<std::string> stored;
 };
 
@@ -143,6 +153,7 @@ class EndpointShipperTest : public testing::Test {
     };
     EndpointShipper shipper(
         {.source = history_,
+         .engine = *engine_,
          .client = endpoint_,
          .clock = clock_,
          .file = *file,
@@ -158,6 +169,7 @@ class EndpointShipperTest : public testing::Test {
   std::filesystem::path directory_;
   History history_;
   Endpoint endpoint_;
+  std::unique_ptr<Engine> engine_ = make_pyroscope_engine("");
   TestClock clock_;
   SplitOptions split_;
   std::vector<std::string> log_;
@@ -187,6 +199,18 @@ TEST_F(EndpointShipperTest, AnOutageOfHalfAnHourLosesNothingAndIsLoggedOnce) {
   EXPECT_THAT(state.windows_dropped, IsEmpty());
   EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), HasSubstr("works again")));
   EXPECT_LE(clock_.longest, 5min);
+}
+
+TEST_F(EndpointShipperTest, AConnectionThatIsAbandonedAtTheEndIsNoFailure) {
+  history_.add(0);
+  endpoint_.is_away = true;
+  endpoint_.error_of_connect = ErrorCode::kTimeout;
+  clock_.end = kNoon;
+  EXPECT_EQ(ship().window, "");
+  EXPECT_THAT(log_, IsEmpty());
+  clock_.end = kNoon + 1min;
+  EXPECT_EQ(ship().window, "");
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("fails: refused")));
 }
 
 TEST_F(EndpointShipperTest, WhatIsTooOldIsCountedAndNotRead) {
@@ -301,6 +325,55 @@ TEST_F(EndpointShipperTest, NothingIsSentWhileThePositionCanNotBeStored) {
   std::filesystem::remove(directory_ / "a.json.next");
   clock_.end = ShipTime::max();
   EXPECT_EQ(ship().windows_sent, 1U);
+}
+
+TEST_F(EndpointShipperTest, AWindowWaitsForTheTurnOfItsHost) {
+  history_.length = 1min;
+  history_.add(0, 3);
+  clock_.time = kNoon + 1min;
+  std::vector<ShipTime> times;
+  endpoint_.on_push = [&] { times.push_back(clock_.time); };
+  ship();
+  ASSERT_THAT(times, SizeIs(3));
+  const auto offset = std::chrono::duration<double>(60 * send_phase(split_.host));
+  EXPECT_GE(times[0] - (kNoon + 1min), offset);
+  EXPECT_LE(times[0] - (kNoon + 1min), offset + std::chrono::milliseconds(1));
+  EXPECT_EQ(times[1] - times[0], std::chrono::seconds(2));  // a tenth of a minute for three
+  EXPECT_EQ(times[2] - times[1], std::chrono::seconds(2));
+}
+
+TEST_F(EndpointShipperTest, AfterAnOutageNoWindowWaits) {
+  history_.length = 1min;
+  for (int minute = 0; minute < 30; ++minute) history_.add(minute, 2);
+  clock_.time = kNoon + 32min;
+  ship();
+  EXPECT_THAT(endpoint_.stored, SizeIs(60));
+  EXPECT_LE(clock_.time - (kNoon + 32min), std::chrono::seconds(1));
+}
+
+TEST_F(EndpointShipperTest, TheEndOfTheProgramEndsTheWaitForATurn) {
+  history_.length = 1min;
+  history_.add(0);
+  clock_.time = kNoon + 1min;
+  clock_.end = clock_.time;
+  const ShipState state = ship();
+  EXPECT_EQ(endpoint_.requests, 0);
+  EXPECT_EQ(state.in_flight, "");
+  EXPECT_EQ(state.window, "");
+}
+
+TEST_F(EndpointShipperTest, EachEngineGetsTheWindowInItsForm) {
+  history_.add(0);
+  for (const char* type : {"application/json", "application/x-protobuf"}) {
+    engine_ = type == std::string("application/json") ? make_parca_engine() : make_otlp_engine("");
+    endpoint_.on_message = [&](const PushMessage& message) {
+      EXPECT_EQ(message.content_type, type);
+    };
+    endpoint_.stored.clear();
+    std::filesystem::remove(directory_ / "a.json");
+    EXPECT_EQ(ship().profiles_sent, 1U) << type;
+    EXPECT_THAT(endpoint_.stored, ElementsAre("")) << type;
+  }
 }
 
 TEST_F(EndpointShipperTest, APositionHasOneProcess) {

@@ -34,12 +34,14 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
                                            {401, Kind::kLater},
                                            {403, Kind::kLater},
                                            {404, Kind::kLater},
+                                           {407, Kind::kLater},
                                            {408, Kind::kLater},
                                            {413, Kind::kTooLarge},
                                            {422, Kind::kRefused},
                                            {429, Kind::kTooLarge},
                                            {499, Kind::kLater},
                                            {500, Kind::kLater},
+                                           {501, Kind::kLater},
                                            {503, Kind::kLater},
                                            {504, Kind::kUnknown}}) {
     EXPECT_EQ(classify(answer_of(one.status)).kind, one.kind) << one.status;

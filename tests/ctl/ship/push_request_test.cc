@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "formats/base/gzip.h"
+
 namespace profd {
 namespace {
 
@@ -19,6 +21,19 @@ TEST(PushRequestTest, IsASeriesWithItsLabelsAndOneProfile) {
       "id";  // RawSample
   EXPECT_EQ(encode_push_request({{"a", "b"}}, "p", "id"),
             "\x0a" + std::string(1, static_cast<char>(series.size())) + series);
+}
+
+TEST(PushRequestTest, ARequestIsPackedAndHasItsTenant) {
+  const PushMessage message = pyroscope_message("team-a", std::string(1000, 'x'));
+  EXPECT_EQ(message.path, "/push.v1.PusherService/Push");
+  EXPECT_EQ(message.content_type, "application/proto");
+  EXPECT_THAT(message.headers,
+              testing::UnorderedElementsAre(testing::Pair("Connect-Protocol-Version", "1"),
+                                            testing::Pair("Content-Encoding", "gzip"),
+                                            testing::Pair("X-Scope-OrgID", "team-a")));
+  EXPECT_LT(message.body.size(), 100U);
+  EXPECT_EQ(*unpack_gzip(message.body, 1000), std::string(1000, 'x'));
+  EXPECT_EQ(pyroscope_message("", "x").headers.size(), 2U);
 }
 
 TEST(PushRequestTest, LabelsOverALimitAreRefused) {

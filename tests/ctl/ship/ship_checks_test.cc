@@ -31,14 +31,21 @@ class OneReply final : public PushClient {
     if (connected) return {};
     return connected.error();
   }
-  PushReply push(const std::string& body) override {
-    EXPECT_EQ(body, "") << "nothing may be stored";
+  PushReply push(const PushMessage& message) override {
+    EXPECT_EQ(message.body, make_pyroscope_engine({})->empty_request().body);
     return reply;
   }
 
   Result<void> connected;
   PushReply reply;
 };
+
+CheckPoint check_with(PushClient& client) {
+  HttpEndpoint endpoint;
+  endpoint.name = "a";
+  endpoint.url = "http://h";
+  return check_endpoint(endpoint, *make_pyroscope_engine({}), client);
+}
 
 PushReply reply_with(unsigned status, const std::string& type = "application/json") {
   PushReply reply;
@@ -72,7 +79,7 @@ TEST(ShipChecksTest, AnAnswerSaysWhetherTheCredentialsAreAccepted) {
                          {silent, CheckState::kFix, "does not answer: it took too long"}}) {
     OneReply client;
     client.reply = one.reply;
-    const CheckPoint point = check_endpoint("a", "http://h", client);
+    const CheckPoint point = check_with(client);
     EXPECT_EQ(point.name, "ship/a");
     EXPECT_EQ(point.state, one.state) << one.reply.status << point.message;
     EXPECT_THAT(point.message, HasSubstr(one.message));
@@ -82,12 +89,12 @@ TEST(ShipChecksTest, AnAnswerSaysWhetherTheCredentialsAreAccepted) {
 TEST(ShipChecksTest, AnEndpointThatIsAwayIsUnreachable) {
   OneReply client;
   client.connected = fail(ErrorCode::kUnavailable, "could not connect");
-  const CheckPoint point = check_endpoint("a", "http://h", client);
+  const CheckPoint point = check_with(client);
   EXPECT_EQ(point.state, CheckState::kFix);
   EXPECT_EQ(point.message, "unreachable: could not connect");
   EXPECT_NE(point.hint, "");
   client.connected = fail(ErrorCode::kPermissionDenied, "could not read the token");
-  EXPECT_EQ(check_endpoint("a", "http://h", client).state, CheckState::kUnknown);
+  EXPECT_EQ(check_with(client).state, CheckState::kUnknown);
 }
 
 // A port of this host where nothing listens.

@@ -9,8 +9,10 @@
 namespace profd {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -26,9 +28,97 @@ TEST(ShipConfigTest, TheMinimalFileIsAnEndpoint) {
   const ShipConfigReading reading = read_ship_config(kEndpoint, "f");
   EXPECT_THAT(reading.errors, SizeIs(0));
   ASSERT_THAT(reading.config.pyroscope, SizeIs(1));
-  EXPECT_EQ(reading.config.pyroscope[0].name, "a");
-  EXPECT_EQ(reading.config.pyroscope[0].address, (HttpUrl{"127.0.0.1", "4040", ""}));
+  EXPECT_EQ(reading.config.pyroscope[0].http.name, "a");
+  EXPECT_EQ(reading.config.pyroscope[0].http.address, (HttpUrl{"127.0.0.1", "4040", ""}));
+  EXPECT_EQ(reading.config.pyroscope[0].http.auth, HttpAuth());
+  EXPECT_EQ(reading.config.pyroscope[0].http.tls, TlsSettings());
   EXPECT_EQ(reading.config.split.max_services, 200U);
+}
+
+TEST(ShipConfigTest, AnEndpointHasItsTransport) {
+  const ShipConfigReading reading = read_ship_config(
+      "[[pyroscope]]\nname = \"a\"\nurl = \"https://h.example/p\"\n"
+      "basic_auth = { username = \"u\", password_file = \"/p\" }\n"
+      "ca_file = \"/ca\"\ncert_file = \"/cert\"\nkey_file = \"/key\"\n"
+      "[[pyroscope]]\nname = \"b\"\nurl = \"http://[::1]:1\"\nbearer_token_file = \"/t\"\n",
+      "f");
+  ASSERT_THAT(reading.errors, SizeIs(0));
+  ASSERT_THAT(reading.config.pyroscope, SizeIs(2));
+  const HttpEndpoint& first = reading.config.pyroscope[0].http;
+  EXPECT_EQ(first.address, (HttpUrl{"h.example", "443", "/p", true}));
+  EXPECT_EQ(first.auth, (HttpAuth{"u", "/p", ""}));
+  EXPECT_EQ(first.tls, (TlsSettings{"/ca", "/cert", "/key"}));
+  EXPECT_EQ(reading.config.pyroscope[1].http.auth, (HttpAuth{"", "", "/t"}));
+}
+
+TEST(ShipConfigTest, EachInvalidValueOfATransportIsNamedWithItsPlace) {
+  struct Case {
+    const char* url;
+    const char* text;  // begins in line 4
+    const char* error;
+  };
+  const char* const tls = "https://h";
+  for (const Case& one : std::vector<Case>{
+           {"http://h", "bearer_token_file = \"/t\"",
+            "f:4:21: the secret of bearer_token_file would be sent in clear text"},
+           {"http://127.0.0.1.h", "basic_auth = { username = \"u\", password_file = \"/p\" }",
+            "f:4:14: the secret of basic_auth would be sent in clear text"},
+           {"http://h", "ca_file = \"/c\"", "f:4:11: ca_file is for an https url"},
+           {tls, "ca_file = \"c\"", "f:4:11: ca_file must be an absolute path"},
+           {tls, "cert_file = \"/c\"", "f:4:13: cert_file needs key_file"},
+           {tls, "key_file = \"/c\"", "f:4:12: key_file needs cert_file"},
+           {tls, "bearer_token_file = 1", "f:4:21: bearer_token_file must be an absolute path"},
+           {tls, "basic_auth = \"u:p\"", "f:4:14: basic_auth must have a username"},
+           {tls, "basic_auth = { username = \"u\" }", "f:4:14: basic_auth must have a username"},
+           {tls, "basic_auth = { username = \"u:\", password_file = \"/p\" }",
+            "f:4:27: username must have no colon"},
+           {tls, "basic_auth = { username = \"u\", password_file = \"/p\", password = \"p\" }",
+            "f:4:54: unknown key password"},
+           {tls,
+            "basic_auth = { username = \"u\", password_file = \"/p\" }\nbearer_token_file = \"/t\"",
+            "f:5:21: an endpoint with basic_auth has no other secret"},
+           {"https://u:secret@h", "", "f:3:7: url must have no user and password"},
+       }) {
+    const auto errors = errors_of("[[pyroscope]]\nname = \"a\"\nurl = \"" + std::string(one.url) +
+                                  "\"\n" + one.text + "\n");
+    ASSERT_THAT(errors, SizeIs(1)) << one.text;
+    EXPECT_THAT(errors[0], AllOf(StartsWith(one.error), Not(HasSubstr("secret@")))) << one.text;
+  }
+}
+
+TEST(ShipConfigTest, ASecretMayGoToThisHostInClearText) {
+  for (const char* host : {"localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "[::1]"}) {
+    EXPECT_THAT(errors_of("[[pyroscope]]\nname = \"a\"\nurl = \"http://" + std::string(host) +
+                          ":4040\"\nbearer_token_file = \"/t\"\n"),
+                SizeIs(0))
+        << host;
+  }
+  for (const char* host :
+       {"localhost.example", "127.1", "[::2]", "[::ffff:127.0.0.1]", "128.0.0.1"}) {
+    EXPECT_THAT(errors_of("[[pyroscope]]\nname = \"a\"\nurl = \"http://" + std::string(host) +
+                          ":4040\"\nbearer_token_file = \"/t\"\n"),
+                SizeIs(1))
+        << host;
+  }
+}
+
+TEST(ShipConfigTest, EndpointsAreOfThreeKindsWithNamesOfTheirOwn) {
+  const std::string others =
+      "[[parca]]\nname = \"b\"\nurl = \"http://127.0.0.1:7070\"\n"
+      "[[otlp]]\nname = \"c\"\nurl = \"http://127.0.0.1:4318/x\"\ntenant = \"t\"\n";
+  const ShipConfigReading reading = read_ship_config(kEndpoint + others, "f");
+  EXPECT_THAT(reading.errors, SizeIs(0));
+  ASSERT_THAT(reading.config.parca, SizeIs(1));
+  EXPECT_EQ(reading.config.parca[0].http.name, "b");
+  EXPECT_EQ(reading.config.parca[0].http.address.port, "7070");
+  ASSERT_THAT(reading.config.otlp, SizeIs(1));
+  EXPECT_EQ(reading.config.otlp[0].http.address.path, "/x");
+  EXPECT_EQ(reading.config.otlp[0].tenant, "t");
+  EXPECT_THAT(errors_of("[[parca]]\nname = \"b\"\nurl = \"http://h\"\n"), SizeIs(0));
+  EXPECT_THAT(errors_of(kEndpoint + "[[parca]]\nname = \"a\"\nurl = \"http://h\"\n"),
+              ElementsAre(HasSubstr("f:5:8: two endpoints have the name a")));
+  EXPECT_THAT(errors_of("[[parca]]\nname = \"b\"\nurl = \"http://h\"\ntenant = \"t\"\n"),
+              ElementsAre(HasSubstr("f:4:1: unknown key tenant")));
 }
 
 TEST(ShipConfigTest, RulesKeepTheirOrder) {
@@ -57,8 +147,7 @@ TEST(ShipConfigTest, EachInvalidValueIsNamedWithItsPlace) {
            {"max_services = 0\n", "f:1:16: max_services must be a number from 1 to 5000"},
            {"pyroscope = 1\n", "f:1:13: pyroscope must be at most 16 tables"},
            {"[[pyroscope]]\nname = \"a/b\"\nurl = \"http://h\"\n", "f:2:8: name must have"},
-           {"[[pyroscope]]\nname = \"a\"\nurl = \"https://h\"\n",
-            "f:3:7: url must begin with http"},
+           {"[[pyroscope]]\nname = \"a\"\nurl = \"ftp://h\"\n", "f:3:7: url must be http"},
            {"[[pyroscope]]\nname = \"a\"\nurl = \"http://h:99999\"\n", "f:3:7: url must be"},
            {"[[pyroscope]]\nurl = \"http://h\"\n", "f:1:1: the endpoint has no name"},
            {"[[pyroscope]]\nname = \"a\"\nurl = \"http://h\"\ntenant = \"a\\nb\"\n",
@@ -97,9 +186,14 @@ TEST(ShipConfigTest, TwoEndpointsHaveTwoNames) {
 TEST(ShipConfigTest, UrlsAreReadToTheirParts) {
   EXPECT_EQ(*parse_http_url("http://h"), (HttpUrl{"h", "80", ""}));
   EXPECT_EQ(*parse_http_url("http://h/"), (HttpUrl{"h", "80", ""}));
+  EXPECT_EQ(*parse_http_url("https://H.x"), (HttpUrl{"h.x", "443", "", true}));
+  EXPECT_EQ(authority_of(*parse_http_url("https://[::1]")), "[::1]:443");
+  EXPECT_EQ(host_field_of(*parse_http_url("https://[::1]")), "[::1]");
+  EXPECT_EQ(host_field_of(*parse_http_url("http://h:443")), "h:443");
   EXPECT_EQ(*parse_http_url("http://[::1]:1/a/b/"), (HttpUrl{"::1", "1", "/a/b"}));
   for (const char* text : {"", "h", "http://", "http://:1", "http://h:", "http://h:0", "http://h:x",
-                           "http://u@h", "http://h?x", "http://[::1", "http://[::1]x", "ftp://h"}) {
+                           "http://u@h", "http://h?x", "http://[::1", "http://[::1]x", "ftp://h",
+                           "http://.h", "http://h/\xc3\xa9", "http://h\r\nX: y"}) {
     EXPECT_FALSE(parse_http_url(text)) << text;
   }
 }

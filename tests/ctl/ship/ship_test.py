@@ -210,4 +210,5 @@ def run(directory: pathlib.Path, engine: StandIn, shipper: Shipper) -> None:
     print(f"{count} windows, {len(engine.received)} profiles: each once, in order, with the totals of its window")
 
 
-main()
+if __name__ == "__main__":
+    main()

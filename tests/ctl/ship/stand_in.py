@@ -1,9 +1,9 @@
 """A Pyroscope that keeps what it is sent, and refuses what Pyroscope's validation refuses by default. protoc decodes."""
 
+import gzip
 import http.server
 import pathlib
 import re
-import select
 import subprocess
 import threading
 import time
@@ -123,6 +123,8 @@ class StandIn:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers["Content-Encoding"] == "gzip":
+                    body = gzip.decompress(body)
                 if outer.hangs:
                     outer.hung.set()
                     time.sleep(60)
@@ -147,6 +149,11 @@ class StandIn:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
             allow_reuse_address = True
+            timeout = 0.3  # of handle_request()
+            is_idle = False
+
+            def handle_timeout(self):
+                self.is_idle = True
 
         self.closes = False
         self.server = Server(("127.0.0.1", self.port), Handler)
@@ -157,8 +164,8 @@ class StandIn:
         """Connections are refused. A request on an open one is answered, so that none is lost on its way."""
         self.closes = True
         self.server.shutdown()
-        self.server.timeout = 0
-        while select.select([self.server.socket], [], [], 0)[0]:  # connected, and not accepted yet
+        # A connection that waits to be accepted would be reset, and its request might have arrived.
+        while not self.server.is_idle:
             self.server.handle_request()
         self.server.server_close()
 

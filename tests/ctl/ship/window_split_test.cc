@@ -24,6 +24,11 @@ std::int64_t samples_in(const std::string& profile) {
   return sum;
 }
 
+std::string encoded_part(PprofParts& window, const ServicePart& part,
+                         ThreadLabels threads = ThreadLabels::kKept) {
+  return encode_pprof(profile_of_part(window, part, threads));
+}
+
 class WindowSplitTest : public testing::Test {
  protected:
   // By service.
@@ -34,7 +39,7 @@ class WindowSplitTest : public testing::Test {
     PprofParts parts(tables_);
     std::map<std::string, std::int64_t> services;
     for (const ServicePart& part : split_.parts) {
-      services[part.labels.at(kServiceLabel)] += samples_in(encode_part(parts, part));
+      services[part.labels.at(kServiceLabel)] += samples_in(encoded_part(parts, part));
     }
     return services;
   }
@@ -98,8 +103,50 @@ TEST_F(WindowSplitTest, SeriesHaveTheLabelsAndSamplesHaveNone) {
       ElementsAre(Pair("__name__", "process_cpu"), Pair("host", "h"), Pair("service_name", "nginx"),
                   Pair("unit", "nginx.service"), Pair("user", "bob")));
   PprofParts parts(tables_);
-  const auto profile = decode_pprof(encode_part(parts, split_.parts[0]));
+  const auto profile = decode_pprof(encoded_part(parts, split_.parts[0]));
   EXPECT_THAT(profile->labels(profile->samples()[0].labels), IsEmpty());
+}
+
+TEST_F(WindowSplitTest, WithoutThreadsTheSamplesOfAStackAreOne) {
+  window_.thread = "pool-#";
+  window_.add(1, "a", "-", "f", 1);
+  window_.thread = "main";
+  window_.add(1, "a", "-", "f", 2);
+  (void)split();
+  PprofParts parts(tables_);
+  EXPECT_EQ(decode_pprof(encoded_part(parts, split_.parts[0]))->samples().size(), 2U);
+  const auto profile = decode_pprof(encoded_part(parts, split_.parts[0], ThreadLabels::kDropped));
+  ASSERT_EQ(profile->samples().size(), 1U);
+  EXPECT_EQ(profile->values(0)[0], 3);
+  EXPECT_THAT(profile->labels(profile->samples()[0].labels), IsEmpty());
+}
+
+TEST_F(WindowSplitTest, APodIsItsNamespaceAndItsName) {
+  window_.container = "0123456789ab";
+  window_.pod = "shop/web-7d4b9c6f5d-x2x9z";
+  window_.add(1, "nginx", "-", "f", 1);
+  EXPECT_THAT(split(), ElementsAre(Pair("web", 1)));
+  EXPECT_EQ(split_.parts[0].labels.at("namespace"), "shop");
+  EXPECT_EQ(split_.parts[0].labels.at("pod"), "web-7d4b9c6f5d-x2x9z");
+  SplitOptions options;
+  options.rules = {{{{"namespace", "sh*"}}, "{namespace}.{comm}", {}, false}};
+  EXPECT_THAT(split(options), ElementsAre(Pair("shop.nginx", 1)));
+}
+
+TEST_F(WindowSplitTest, RulesMatchOnTheCgroupWhichIsNoLabel) {
+  window_.add(1, "a", "-", "f", 1);
+  window_.add(2, "a", "-", "g", 2);
+  window_.profile.own_data =
+      R"({"session":{},"window":{"profiles":[{"labels":{"pid":1,"comm":"a"},"cgroup":"/x/one"},)"
+      R"({"labels":{"pid":2},"cgroup":"/y"},{"labels":{}},{"cgroup":3},7]}})";
+  SplitOptions options;
+  options.rules = {{{{"cgroup", "/x/*"}}, "of{cgroup}", {}, false}};
+  EXPECT_THAT(split(options), ElementsAre(Pair("a", 2), Pair("of/x/one", 1)));
+  for (const ServicePart& part : split_.parts) EXPECT_FALSE(part.labels.contains("cgroup"));
+  for (const char* own_data : {"", "{", "[]", R"({"window":1})", R"({"window":{"profiles":2}})"}) {
+    window_.profile.own_data = own_data;
+    EXPECT_THAT(split(options), ElementsAre(Pair("a", 3))) << own_data;
+  }
 }
 
 TEST_F(WindowSplitTest, HalvesHaveTheSamplesOfTheWhole) {
@@ -110,7 +157,25 @@ TEST_F(WindowSplitTest, HalvesHaveTheSamplesOfTheWhole) {
   PprofParts parts(tables_);
   EXPECT_EQ(first.labels, second.labels);
   EXPECT_EQ(first.samples.size(), 2U);
-  EXPECT_EQ(samples_in(encode_part(parts, first)) + samples_in(encode_part(parts, second)), 31);
+  EXPECT_EQ(samples_in(encoded_part(parts, first)) + samples_in(encoded_part(parts, second)), 31);
+}
+
+TEST(WorkloadTest, IsThePodWithoutWhatKubernetesAdds) {
+  struct Case {
+    const char* pod;
+    const char* workload;
+  };
+  for (const Case& one : std::vector<Case>{{"web-7d4b9c6f5d-x2x9z", "web"},
+                                           {"web-x2x9z", "web"},
+                                           {"my-db-0", "my-db"},
+                                           {"my-db-12345", "my-db-12345"},
+                                           {"kube-apiserver-node1", "kube-apiserver-node1"},
+                                           {"backup-28401120-x2x9z", "backup-28401120"},
+                                           {"web", "web"},
+                                           {"-x2x9z", "-x2x9z"},
+                                           {"", ""}}) {
+    EXPECT_EQ(workload_of(one.pod), one.workload) << one.pod;
+  }
 }
 
 TEST(ServicePatternTest, AStarIsAnyText) {

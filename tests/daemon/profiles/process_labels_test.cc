@@ -1,6 +1,12 @@
 #include "daemon/profiles/process_labels.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "tests/daemon/profiles/handmade_session.h"
 
 namespace profd {
 namespace {
@@ -41,6 +47,18 @@ TEST(ProcessLabelsTest, AContainerIsTheStartOfItsId) {
       labels_of(process_of(0, "/system.slice/docker-" + id + ".scope"), {});
   EXPECT_EQ(labels.container, "0123456789ab");
   EXPECT_EQ(labels_of(process_of(0, "/machine.slice/machine-web.scope"), {}).container, "web");
+}
+
+TEST(ProcessLabelsTest, APodHasItsNamespace) {
+  std::string pattern = std::filesystem::temp_directory_path() / "labels-XXXXXX";
+  const std::filesystem::path directory = ::mkdtemp(pattern.data());
+  std::filesystem::create_directory(directory / "shop_web-0_1a-2b");
+  PodDirectory pods(directory);
+  const ProcessSnapshot process = process_of(0, "/kubepods.slice/kubepods-pod1a_2b.slice/x");
+  EXPECT_EQ(labels_of(process, {}, &pods).pod, "shop/web-0");
+  EXPECT_EQ(labels_of(process, {}).pod, "-");
+  EXPECT_EQ(labels_of(process_of(0, "/kubepods/pod3c"), {}, &pods).pod, "-");
+  std::filesystem::remove_all(directory);
 }
 
 TEST(ProcessLabelsTest, WhatDoesNotApplyIsADash) {

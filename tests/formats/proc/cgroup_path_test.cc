@@ -1,6 +1,7 @@
 #include "formats/proc/cgroup_path.h"
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -118,6 +119,35 @@ TEST(CgroupPath, MatchesTheIdOfAContainerTheStartOfItAndTheName) {
     const ContainerMatch match = match_container(c.path, c.name);
     EXPECT_EQ(match.match, c.match) << c.path << " " << c.name;
     EXPECT_EQ(match.container, c.container) << c.path << " " << c.name;
+  }
+}
+
+TEST(CgroupPath, NamesThePodOfKubernetes) {
+  const std::string uid = "0a1b2c3d-1111-2222-3333-444455556666";
+  const std::string below = "/cri-containerd-" + kId + ".scope";
+  struct Case {
+    std::string path;
+    std::string uid;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"/kubepods.slice/kubepods-burstable.slice/"
+            "kubepods-burstable-pod0a1b2c3d_1111_2222_3333_444455556666.slice" +
+                below,
+            uid},
+           {"/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice", uid},
+           {"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod12.slice", "12"},
+           {"/kubepods/besteffort/pod" + uid + "/" + kId, uid},
+           {"/kubelet/kubepods/pod12", "12"},
+           {"/kubepods/podcast", ""},
+           {"/kubepods/pod" + std::string(65, 'a'), ""},
+           {"/pod" + uid, ""},
+           {"/my-pod12.slice", ""},
+           {"/system.slice/nginx.service", ""},
+           {"/docker/" + kId + "/kubepods/pod" + uid, ""},
+           {"/user.slice/user-1000.slice/user@1000.service/kubepods.slice/kubepods-pod12.slice",
+            ""},
+           {"", ""}}) {
+    EXPECT_EQ(pod_uid_of_cgroup(c.path), c.uid) << c.path;
   }
 }
 

@@ -1,0 +1,79 @@
+#include "ctl/ship/http_auth.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <sodium/utils.h>
+
+#include "formats/base/errors.h"
+#include "formats/base/unique_fd.h"
+#include "formats/base/whole_file.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kMaxSecretBytes = std::size_t{8} << 10;
+
+Error secret_error(ErrorCode code, const std::string& what) {
+  return fail(code, what, "give one line, in a file that the user of profctl ship can read");
+}
+
+Result<std::string> read_secret(const std::string& path) {
+  // A FIFO would keep the open waiting.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) {
+    const Error error = fail_errno("could not open " + path);
+    return secret_error(error.code, error.message);
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return fail_errno("could not read " + path);
+  if (!S_ISREG(status.st_mode)) {
+    return secret_error(ErrorCode::kInvalidArgument, path + " is no regular file");
+  }
+  auto text = read_all(fd.get(), path, kMaxSecretBytes + 1);
+  if (!text) return text.error();
+  if (text->size() > kMaxSecretBytes) {
+    return secret_error(ErrorCode::kTooLarge,
+                        path + " has more than " + std::to_string(kMaxSecretBytes) + " bytes");
+  }
+  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();
+  if (text->empty()) return secret_error(ErrorCode::kInvalidArgument, path + " is empty");
+  return text;
+}
+
+// What a header may have as it is. A password is encoded, and may have blanks and bytes that are no
+// ASCII.
+bool is_header_safe(std::string_view secret, bool is_encoded) {
+  return std::ranges::all_of(secret, [is_encoded](unsigned char c) {
+    return c != 0x7f && (is_encoded ? c >= ' ' : c > ' ' && c < 0x7f);
+  });
+}
+
+}  // namespace
+
+Result<std::string> read_authorization(const HttpAuth& auth) {
+  const bool is_basic = !auth.password_file.empty();
+  const std::string& path = is_basic ? auth.password_file : auth.bearer_token_file;
+  if (path.empty()) return std::string();
+  const auto secret = read_secret(path);
+  if (!secret) return secret.error();
+  if (!is_header_safe(*secret, is_basic)) {
+    return secret_error(ErrorCode::kInvalidArgument, path + " has bytes that no header may have");
+  }
+  return is_basic ? basic_authorization(auth.username, *secret) : "Bearer " + *secret;
+}
+
+std::string basic_authorization(std::string_view user, std::string_view password) {
+  constexpr int kForm = sodium_base64_VARIANT_ORIGINAL;
+  std::string plain(user);
+  plain.append(":").append(password);
+  std::string coded(::sodium_base64_encoded_len(plain.size(), kForm), '\0');
+  ::sodium_bin2base64(coded.data(), coded.size(),
+                      reinterpret_cast<const unsigned char*>(plain.data()), plain.size(), kForm);
+  coded.pop_back();  // the zero at its end
+  return "Basic " + coded;
+}
+
+}  // namespace profd

@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""profctl ship of a real profd with windows of a second, to strict stand-ins of Parca and of a receiver of OTLP at once.
+
+    tests/ctl/ship/engines_test.py BUILD
+
+The samples and CPU time that arrive at each are, by service and window, those of the window's file as protoc decodes it;
+each window arrives once, in order. One engine that is away delays the other by nothing.
+"""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from otlp_stand_in import OtlpStandIn  # noqa: E402
+from parca_stand_in import ParcaStandIn  # noqa: E402
+from ship_test import BUILD, arrived_after, eventually, expect_equal, start_daemon, windows_of  # noqa: E402
+
+RULE = 'host = "h1"\n[[service]]\ncomm = "shares"\nservice_name = "work-{comm}"\nlabels = { team = "t" }\n'
+
+
+def start_shipper(directory: pathlib.Path, engines: dict) -> subprocess.Popen:
+    (directory / "ship").mkdir()
+    endpoints = "".join(f'[[{kind}]]\nname = "{kind}"\nurl = "http://127.0.0.1:{engine.port}"\n'
+                        for kind, engine in engines.items())
+    (directory / "ship.toml").write_text(RULE + endpoints)
+    return subprocess.Popen(
+        [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
+         "--state-dir", directory / "ship"], stderr=(directory / "ship.log").open("w"))
+
+
+def state_of(directory: pathlib.Path, kind: str) -> dict:
+    return json.loads((directory / f"ship/{kind}.json").read_text())
+
+
+def run(directory: pathlib.Path, engines: dict, shipper: subprocess.Popen) -> None:
+    parca, otlp = engines["parca"], engines["otlp"]
+    for engine in engines.values():
+        eventually(lambda: arrived_after(engine, 3), "three windows arrive")
+
+    parca.stop()  # away
+    before = len(windows_of(list(otlp.received)))
+    eventually(lambda: arrived_after(otlp, before + 4), "the other engine gets its windows")
+    before = len(windows_of(list(parca.received)))
+    parca.start()
+    eventually(lambda: arrived_after(parca, before + 4), "the windows of the outage arrive")
+
+    otlp.status = 503
+    time.sleep(2)
+    otlp.status = None
+    before = len(windows_of(list(otlp.received)))
+    eventually(lambda: arrived_after(otlp, before + 3), "windows arrive after errors")
+
+    shipper.send_signal(signal.SIGTERM)
+    assert shipper.wait(60) == 0
+    for kind, engine in engines.items():
+        assert not engine.refused, (kind, engine.refused)
+        state = state_of(directory, kind)
+        assert state["in_flight"] == "" and state["windows_unknown"] == 0, (kind, state)
+        assert not state["windows_dropped"] and not state["profiles_dropped"], (kind, state)
+        assert state["profiles_sent"] == len(engine.received), (kind, state)
+        count = expect_equal(directory, engine.received, state["window"], set())
+        print(f"{kind}: {count} windows, {len(engine.received)} profiles: each once, in order, with the totals of its window")
+
+
+def expect_rejection(directory: pathlib.Path, otlp: OtlpStandIn) -> None:
+    """A partial success is a refused profile."""
+    otlp.rejects = True
+    with (directory / "ship.log").open("a") as log:
+        shipper = subprocess.Popen(
+            [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
+             "--state-dir", directory / "ship"], stderr=log)
+        try:
+            eventually(lambda: "rejected 1 profiles of a request: wrong" in (directory / "ship.log").read_text(),
+                       "a rejection is logged")
+            eventually(lambda: state_of(directory, "otlp")["profiles_dropped"] == {"refused": 1}, "a rejection is counted")
+        finally:
+            shipper.send_signal(signal.SIGTERM)
+            assert shipper.wait(60) == 0
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        engines = {"parca": ParcaStandIn(), "otlp": OtlpStandIn()}
+        daemon = start_daemon(directory)
+        work = subprocess.Popen([BUILD / "tests/workloads/shares", "120"], stdout=subprocess.DEVNULL)
+        shipper = start_shipper(directory, engines)
+        try:
+            run(directory, engines, shipper)
+            expect_rejection(directory, engines["otlp"])
+        finally:
+            sys.stderr.write((directory / "ship.log").read_text())
+            for process in (work, daemon, shipper):
+                process.kill()
+                process.wait()
+
+
+main()
