@@ -78,6 +78,10 @@ class ShowDiff final : public Subcommand {
           "the sources count different events: " + base_scope.event + " and " + new_scope.event,
           "compare sources of the same event");
     }
+    // One side alone may be empty: all is new, or gone.
+    if (base->report.rows.empty() && now->report.rows.empty()) {
+      return nothing_to_show(view_.patterns);
+    }
     const auto diff = make_diff(base->report, now->report, measure_);
     if (!diff) return diff.error();
     warn_of_common_windows(*base, *now, console);

@@ -286,6 +286,7 @@ TEST_F(ReportTest, WhatMatchesNothingIsNotFound) {
                                                            {"report", file, "-n", "nosuch"},
                                                            {"report", file, "-u", "nosuch"},
                                                            {"report", file, "-p", "7"},
+                                                           {"diff", file, file, "--focus", "nosuch"},
                                                            {"report", "nosuch.pb.gz"}}) {
     EXPECT_EQ(run(arguments).code, kExitNotFound) << testing::PrintToString(arguments);
   }
@@ -358,7 +359,8 @@ TEST_F(ReportTest, SamplesWithoutFramesAreInNoFunction) {
     ASSERT_EQ(rows.as_array().size(), 1U) << keys;
     EXPECT_EQ(samples_of(rows.at(0).at("total")), 5) << keys;
   }
-  EXPECT_EQ(run({"diff", file, file}).code, 0);
+  EXPECT_EQ(run({"diff", file, file}).code, kExitNotFound);
+  EXPECT_EQ(run({"diff", file, file, "--by", "process"}).code, 0);
 }
 
 TEST_F(ReportTest, HostileNamesAreShownAsPrintableText) {
