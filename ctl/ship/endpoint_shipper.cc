@@ -17,6 +17,9 @@ constexpr std::size_t kMaxWindowBytes = std::size_t{64} << 20;
 // An endpoint that fails and works by turns is logged once in this time.
 constexpr std::chrono::minutes kQuietTime{1};
 
+// Between two questions for windows while there are only some in the future.
+constexpr std::chrono::seconds kFuturePause{10};
+
 // Of an error in a report.
 constexpr std::size_t kMaxErrorBytes = 500;
 
@@ -31,24 +34,57 @@ void EndpointShipper::run() {
   if (!settle_in_flight()) return;
   bool source_fails = false;
   while (true) {
-    const auto names = parts_.source.windows_after(state_.window);
+    if (is_in_future(state_.window)) {
+      newest_future_ = std::max(newest_future_, state_.window);
+    } else {
+      past_.reset();
+    }
+    const auto names = parts_.source.windows_after(past_.value_or(state_.window));
     if (!names) {
       source_fails = source_fails || failures_ == 0;
       if (!wait_after_failure(names.error())) return;
       continue;
     }
     if (std::exchange(source_fails, false)) note_success();
-    for (const std::string& name : *names) {
-      report_.waiting = name;
-      show();
-      if (!ship_window(name) || !parts_.clock.wait(milliseconds(0))) return;
-    }
-    // Dropped windows are stored together.
-    if (state_ != parts_.file.state() && !store()) return;
-    report_.waiting.clear();
-    show();
+    if (!ship_windows(*names)) return;
     if (!parts_.clock.wait(milliseconds(0))) return;
   }
+}
+
+bool EndpointShipper::ship_windows(const std::vector<std::string>& names) {
+  bool is_idle = true;
+  for (const std::string& name : names) {
+    if (skip_if_in_future(name)) continue;
+    is_idle = false;
+    report_.waiting = name;
+    show();
+    if (!ship_window(name) || !parts_.clock.wait(milliseconds(0))) return false;
+  }
+  // Dropped windows are stored together.
+  if (state_ != parts_.file.state() && !store()) return false;
+  report_.waiting.clear();
+  show();
+  return !is_idle || leave_future(!names.empty());
+}
+
+// The daemon has no window for the present. Where it does not know the position, it lists windows
+// by their names, so none would come until the clock has passed that. The position of state_ stays
+// until a window is done: the clock of a host that has just started may be behind.
+bool EndpointShipper::leave_future(bool has_names) {
+  if (past_ || !is_in_future(state_.window)) {
+    return !has_names || parts_.clock.wait(kFuturePause);
+  }
+  const auto names = parts_.source.windows_after("");
+  if (!names) return wait_after_failure(names.error());
+  std::string newest;
+  for (const std::string& name : *names) {
+    if (!is_in_future(name)) newest = std::max(newest, name);
+  }
+  parts_.log("window " + state_.window + ", the last one that was sent, lies in the future: " +
+             (newest.empty() ? "windows of the present" : "windows after " + newest) +
+             " are sent now");
+  past_ = newest;
+  return true;
 }
 
 bool EndpointShipper::settle_in_flight() {
@@ -90,9 +126,7 @@ bool EndpointShipper::fetch(const std::string& name, Result<std::string>& file) 
 
 bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
   const ShipTime start{std::chrono::nanoseconds(tables.time_ns)};
-  if (start > parts_.clock.now() + parts_.engine.traits().max_future) {
-    return drop_window(name, "in_future");
-  }
+  if (is_in_future(start)) return drop_window(name, "in_future");
   const SendTurn turn = send_turn(start, std::chrono::nanoseconds(tables.duration_ns), phase_);
   const milliseconds before_turn = turn.wait(parts_.clock.now());
   if (before_turn.count() > 0 && !parts_.clock.wait(before_turn)) return false;
@@ -292,6 +326,25 @@ void EndpointShipper::log_error(const std::string& what, const Error& error) {
 
 bool EndpointShipper::is_too_old(ShipTime start) {
   return start < parts_.clock.now() - parts_.engine.traits().max_age;
+}
+
+bool EndpointShipper::is_in_future(ShipTime start) {
+  return start > parts_.clock.now() + parts_.engine.traits().max_future;
+}
+
+bool EndpointShipper::is_in_future(const std::string& name) {
+  const auto start = start_of_window(name);
+  return start && is_in_future(*start);
+}
+
+// The daemon may list such a window many times.
+bool EndpointShipper::skip_if_in_future(const std::string& name) {
+  if (!is_in_future(name)) return false;
+  if (name > newest_future_) {
+    newest_future_ = name;
+    ++state_.windows_dropped["in_future"];
+  }
+  return true;
 }
 
 // No more than the engine's rate, and the profiles of a window not all at once.

@@ -6,6 +6,10 @@
 // is counted as unknown and not sent again, since engines do not remove what they get twice. All
 // other windows are sent once.
 //
+// After a step of the clock, windows may have names of the future. They are counted and skipped,
+// and are never the position; where the position lies there already, it is left when the daemon
+// has no window after it.
+//
 // Each series is a request of its own, since engines take a request in part. The hosts of a fleet
 // send their windows at different seconds (send_turn.h).
 
@@ -88,6 +92,8 @@ class EndpointShipper {
  private:
   // Each returns false when the program is to end.
   [[nodiscard]] bool settle_in_flight();
+  [[nodiscard]] bool ship_windows(const std::vector<std::string>& names);
+  [[nodiscard]] bool leave_future(bool has_names);
   [[nodiscard]] bool ship_window(const std::string& name);
   [[nodiscard]] bool fetch(const std::string& name, Result<std::string>& file);
   [[nodiscard]] bool ship_parts(const std::string& name, const PprofTables& window);
@@ -111,10 +117,15 @@ class EndpointShipper {
   void show();
   void log_error(const std::string& what, const Error& error);
   [[nodiscard]] bool is_too_old(ShipTime start);
+  [[nodiscard]] bool is_in_future(ShipTime start);
+  [[nodiscard]] bool is_in_future(const std::string& name);
+  [[nodiscard]] bool skip_if_in_future(const std::string& name);
   [[nodiscard]] std::chrono::milliseconds pause_after(std::size_t profile_bytes) const;
 
   Parts parts_;
   ShipState state_;
+  std::optional<std::string> past_;     // the position, where that of state_ is in the future
+  std::string newest_future_;           // of the windows in the future that are done or counted
   double phase_ = 0;                    // of this host
   std::deque<ServicePart> pending_;     // of the present window
   std::chrono::milliseconds pause_{0};  // between its profiles

@@ -425,6 +425,7 @@ TEST_F(EndpointShipperTest, AnEndpointThatFailsByTurnsIsLoggedOnceAMinute) {
     endpoint_.reply_once(503);
     endpoint_.reply_once(200);
   }
+  clock_.time = kNoon + 20min;
   ship();
   EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), HasSubstr("works again")));
 }
@@ -465,6 +466,37 @@ TEST_F(EndpointShipperTest, RefusalsWithManyMessagesAreLoggedOnceAMinute) {
   EXPECT_THAT(ship().profiles_dropped, ElementsAre(Pair("refused", 9)));
   EXPECT_THAT(log_, ElementsAre(HasSubstr("series 0")));
   EXPECT_THAT(reports_.back().last_error, HasSubstr("series 8"));
+}
+
+TEST_F(EndpointShipperTest, APositionInTheFutureIsLeft) {
+  std::ofstream(directory_ / "a.json")
+      << R"({"window":"20270101T000000Z","in_flight":"","windows_sent":1,"windows_unknown":0,)"
+         R"("profiles_sent":1,"bytes_sent":1,"windows_dropped":{},"profiles_dropped":{},)"
+         R"("rows_dropped":0,"services_other":0})";
+  history_.add(0);
+  clock_.end = kNoon + 10min;
+  clock_.on_wait = [this] {
+    clock_.time += std::chrono::seconds(1);
+    if (clock_.time > kNoon + 1min) history_.add(1);
+  };
+  const ShipState state = ship();
+  EXPECT_EQ(state.window, window_at(1));
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(1) + "/0"));
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("lies in the future: windows after " + window_at(0))));
+}
+
+TEST_F(EndpointShipperTest, AWindowInTheFutureIsCountedOnceAndIsNoPosition) {
+  history_.add(0);
+  history_.files["20270101T000000Z"] = "";
+  clock_.end = kNoon + 5min;
+  clock_.on_wait = [this] {
+    clock_.time += std::chrono::seconds(1);
+    if (clock_.time > kNoon + 1min) history_.add(1);
+  };
+  const ShipState state = ship();
+  EXPECT_EQ(state.window, window_at(1));
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(0) + "/0", window_at(1) + "/0"));
+  EXPECT_THAT(state.windows_dropped, ElementsAre(Pair("in_future", 1)));
 }
 
 TEST_F(EndpointShipperTest, APositionOfAnOlderVersionIsRead) {
