@@ -130,6 +130,8 @@ bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tab
   const SendTurn turn = send_turn(start, std::chrono::nanoseconds(tables.duration_ns), phase_);
   const milliseconds before_turn = turn.wait(parts_.clock.now());
   if (before_turn.count() > 0 && !parts_.clock.wait(before_turn)) return false;
+  before_ = state_;
+  first_loss_.clear();
   WindowParts split = split_window(tables, parts_.split);
   state_.rows_dropped += split.samples_dropped;
   state_.services_other += split.services_over_limit;
@@ -229,7 +231,12 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
 bool EndpointShipper::finish(const std::string& name) {
   state_.window = name;
   state_.in_flight.clear();
-  ++state_.windows_sent;
+  const bool is_stored = state_.profiles_sent > before_.profiles_sent;
+  if (is_stored || first_loss_.empty()) {
+    ++state_.windows_sent;
+  } else {
+    ++state_.windows_dropped[first_loss_];
+  }
   show();
   return store();
 }
@@ -258,6 +265,7 @@ bool EndpointShipper::wait_after_failure(const Error& error,
 }
 
 void EndpointShipper::drop_profile(const std::string& reason, std::size_t bytes) {
+  if (first_loss_.empty()) first_loss_ = reason;
   ++state_.profiles_dropped[reason];
   state_.bytes_dropped[reason] += bytes;
   pending_.pop_front();

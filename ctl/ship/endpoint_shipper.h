@@ -128,6 +128,8 @@ class EndpointShipper {
   std::string newest_future_;           // of the windows in the future that are done or counted
   double phase_ = 0;                    // of this host
   std::deque<ServicePart> pending_;     // of the present window
+  ShipState before_;                    // the state before it
+  std::string first_loss_;              // of it: the reason; "": none
   std::chrono::milliseconds pause_{0};  // between its profiles
   bool may_have_arrived_ = false;       // something of it
   unsigned failures_ = 0;               // one after the other

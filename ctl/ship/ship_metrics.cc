@@ -16,7 +16,8 @@ namespace {
 
 // Those that have a series before the first loss.
 constexpr auto kWindowReasons =
-    std::to_array<std::string_view>({"gone", "in_future", "malformed", "too_old", "unknown"});
+    std::to_array<std::string_view>({"gone", "in_future", "malformed", "refused", "too_old",
+                                     "unknown"});
 constexpr auto kProfileReasons = std::to_array<std::string_view>(
     {"invalid_labels", "refused", "too_large", "too_old", "unknown"});
 
@@ -89,7 +90,7 @@ void add_health(MetricsText& out, const Reports& reports, ShipTime now) {
 
 void add_sent(MetricsText& out, const Reports& reports) {
   out.counter(
-      "profd_ship_windows_sent_total", "Windows of which all that is sent was sent.",
+      "profd_ship_windows_sent_total", "Windows that were sent, whole or in part.",
       each_endpoint(reports, [](const EndpointReport& one) { return one.state.windows_sent; }));
   out.counter(
       "profd_ship_profiles_sent_total", "Profiles that the endpoint has stored.",
@@ -103,11 +104,11 @@ void add_sent(MetricsText& out, const Reports& reports) {
 }
 
 void add_losses(MetricsText& out, const Reports& reports) {
-  out.counter("profd_ship_windows_dropped_total", "Windows that were not sent.",
+  out.counter("profd_ship_windows_dropped_total", "Windows of which nothing was stored.",
               each_reason(reports, kWindowReasons,
                           [](const EndpointReport& one) { return windows_lost(one); }));
   out.counter("profd_ship_profiles_dropped_total",
-              "Profiles of other windows that were not sent, or may not have arrived.",
+              "Profiles that were not sent, or may not have arrived; of windows that were read.",
               each_reason(reports, kProfileReasons,
                           [](const EndpointReport& one) { return one.state.profiles_dropped; }));
   out.counter("profd_ship_dropped_bytes_total", "Size of these profiles, not packed.",

@@ -17,10 +17,12 @@ namespace profd {
 struct ShipState {
   std::string window;                 // the last one that is done; "" before the first
   std::string in_flight;              // a part of this one may have arrived; "": none
-  std::uint64_t windows_sent = 0;     // whole
+  std::uint64_t windows_sent = 0;     // whole or in part, and those without anything to send
   std::uint64_t windows_unknown = 0;  // in flight when profctl ended
   std::uint64_t profiles_sent = 0;
   std::uint64_t bytes_sent = 0;  // of profiles, not packed
+  // Windows of which nothing was stored, by the reason of the first loss. The profiles of those
+  // that were read are in profiles_dropped too.
   std::map<std::string, std::uint64_t> windows_dropped;
   std::map<std::string, std::uint64_t> profiles_dropped;
   std::map<std::string, std::uint64_t> bytes_dropped;  // of these profiles

@@ -285,6 +285,30 @@ TEST_F(EndpointShipperTest, ARefusedSeriesIsDroppedAlone) {
   EXPECT_THAT(log_, ElementsAre(HasSubstr("refuses a profile")));
 }
 
+TEST_F(EndpointShipperTest, AWindowOfWhichNothingIsStoredIsNotSent) {
+  history_.add(0, 2);
+  history_.add(1, 2);
+  history_.add(2, 2);
+  for (const unsigned status : {504U, 400U, 400U, 504U, 400U, 200U}) endpoint_.reply_once(status);
+  const ShipState state = ship();
+  EXPECT_EQ(state.windows_sent, 1U);
+  EXPECT_THAT(state.windows_dropped, ElementsAre(Pair("refused", 1), Pair("unknown", 1)));
+  EXPECT_EQ(state.profiles_sent, 1U);
+}
+
+TEST_F(EndpointShipperTest, AWindowOfWhichARuleDropsAllIsSent) {
+  history_.add(0);
+  ServiceRule rule;
+  rule.patterns["comm"] = "*";
+  rule.drop = true;
+  split_.rules.push_back(rule);
+  const ShipState state = ship();
+  EXPECT_THAT(state.windows_dropped, IsEmpty());
+  EXPECT_EQ(state.windows_sent, 1U);
+  EXPECT_EQ(state.rows_dropped, 1U);
+  EXPECT_EQ(endpoint_.requests, 0);
+}
+
 TEST_F(EndpointShipperTest, ATenantsRateIsWaitedFor) {
   history_.add(0);
   endpoint_.reply_once(429, "40");
