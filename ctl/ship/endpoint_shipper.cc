@@ -61,7 +61,7 @@ bool EndpointShipper::ship_windows(const std::vector<std::string>& names) {
     if (!ship_window(name) || !parts_.clock.wait(milliseconds(0))) return false;
   }
   // Dropped windows are stored together.
-  if (state_ != parts_.file.state() && !store()) return false;
+  if (state_ != parts_.file.state() && !store(state_)) return false;
   report_.waiting.clear();
   show();
   return !is_idle || leave_future(!names.empty());
@@ -94,7 +94,7 @@ bool EndpointShipper::settle_in_flight() {
              "sent again");
   ++state_.windows_unknown;
   state_.window = std::exchange(state_.in_flight, {});
-  return store();
+  return store(state_);
 }
 
 bool EndpointShipper::ship_window(const std::string& name) {
@@ -185,14 +185,15 @@ bool EndpointShipper::send(const std::string& name, const EncodedPart& part) {
   }
   if (state_.in_flight != name) {
     state_.in_flight = name;
-    if (!store()) return false;
+    if (!store(state_)) return false;
   }
   const PushOutcome outcome = parts_.engine.classify(parts_.client.push(part.message));
   may_have_arrived_ = may_have_arrived_ || outcome.kind == PushOutcome::Kind::kStored ||
                       outcome.kind == PushOutcome::Kind::kUnknown;
   if (!may_have_arrived_ && outcome.kind != PushOutcome::Kind::kRefused) {
+    // A later process sends the whole window, and counts it anew.
     state_.in_flight.clear();
-    if (!store()) return false;
+    if (!store(before_)) return false;
   }
   return settle(outcome, part.profile_bytes);
 }
@@ -238,7 +239,7 @@ bool EndpointShipper::finish(const std::string& name) {
     ++state_.windows_dropped[first_loss_];
   }
   show();
-  return store();
+  return store(state_);
 }
 
 bool EndpointShipper::drop_window(const std::string& name, const std::string& reason) {
@@ -247,9 +248,9 @@ bool EndpointShipper::drop_window(const std::string& name, const std::string& re
   return true;
 }
 
-bool EndpointShipper::store() {
+bool EndpointShipper::store(const ShipState& state) {
   while (true) {
-    const auto stored = parts_.file.store(state_);
+    const auto stored = parts_.file.store(state);
     if (stored) return true;
     if (!wait_after_failure(stored.error())) return false;
   }

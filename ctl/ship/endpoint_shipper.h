@@ -103,7 +103,7 @@ class EndpointShipper {
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
   [[nodiscard]] bool finish(const std::string& name);
   [[nodiscard]] bool drop_window(const std::string& name, const std::string& reason);
-  [[nodiscard]] bool store();  // tries until the disk takes it
+  [[nodiscard]] bool store(const ShipState& state);  // tries until the disk takes it
   [[nodiscard]] bool wait_after_failure(const Error& error,
                                         std::optional<std::chrono::seconds> least = {});
 

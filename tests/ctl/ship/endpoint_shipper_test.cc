@@ -265,6 +265,23 @@ TEST_F(EndpointShipperTest, AWindowThatWaitsForItsEndpointIsNotInFlight) {
   EXPECT_THAT(endpoint_.stored, SizeIs(1));
 }
 
+TEST_F(EndpointShipperTest, AWindowThatIsSentAfterARestartIsCountedOnce) {
+  history_.add(0, 2);
+  endpoint_.reply_once(400);
+  for (int i = 0; i < 20; ++i) endpoint_.reply_once(503);
+  clock_.end = kNoon + 1min;
+  const ShipState ended = ship();
+  EXPECT_EQ(ended.in_flight, "");
+  EXPECT_THAT(ended.profiles_dropped, IsEmpty());
+  endpoint_.replies.clear();
+  endpoint_.reply_once(400);
+  clock_.end = ShipTime::max();
+  const ShipState state = ship();
+  EXPECT_EQ(state.windows_unknown, 0U);
+  EXPECT_EQ(state.windows_sent, 1U);
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("refused", 1)));
+}
+
 TEST_F(EndpointShipperTest, ARequestWithoutAnswerIsNotRepeated) {
   history_.add(0, 2);
   PushReply reply;
