@@ -32,7 +32,6 @@ std::string text_of_error(const Error& error) {
 void EndpointShipper::run() {
   show();
   if (!settle_in_flight()) return;
-  bool source_fails = false;
   while (true) {
     if (is_in_future(state_.window)) {
       newest_future_ = std::max(newest_future_, state_.window);
@@ -41,11 +40,10 @@ void EndpointShipper::run() {
     }
     const auto names = parts_.source.windows_after(past_.value_or(state_.window));
     if (!names) {
-      source_fails = source_fails || failures_ == 0;
-      if (!wait_after_failure(names.error())) return;
+      if (!wait_for_source(names.error())) return;
       continue;
     }
-    if (std::exchange(source_fails, false)) note_success();
+    note_source();
     if (!ship_windows(*names)) return;
     if (!parts_.clock.wait(milliseconds(0))) return;
   }
@@ -75,7 +73,7 @@ bool EndpointShipper::leave_future(bool has_names) {
     return !has_names || parts_.clock.wait(kFuturePause);
   }
   const auto names = parts_.source.windows_after("");
-  if (!names) return wait_after_failure(names.error());
+  if (!names) return wait_for_source(names.error());
   std::string newest;
   for (const std::string& name : *names) {
     if (!is_in_future(name)) newest = std::max(newest, name);
@@ -117,11 +115,13 @@ bool EndpointShipper::ship_window(const std::string& name) {
 bool EndpointShipper::fetch(const std::string& name, Result<std::string>& file) {
   while (true) {
     file = parts_.source.window(name);
-    if (file) return true;
+    if (file) break;
     const ErrorCode code = file.error().code;
-    if (code == ErrorCode::kNotFound || code == ErrorCode::kMalformed) return true;
-    if (!wait_after_failure(file.error())) return false;
+    if (code == ErrorCode::kNotFound || code == ErrorCode::kMalformed) break;
+    if (!wait_for_source(file.error())) return false;
   }
+  note_source();
+  return true;
 }
 
 bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
@@ -213,6 +213,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
       drop_profile("unknown", profile_bytes);
       return wait_after_failure(outcome.error);
     case PushOutcome::Kind::kRefused:
+      note_success();  // it answers
       note_refusal(outcome.error);
       drop_profile("refused", profile_bytes);
       return true;
@@ -249,11 +250,14 @@ bool EndpointShipper::drop_window(const std::string& name, const std::string& re
 }
 
 bool EndpointShipper::store(const ShipState& state) {
+  const bool was_well = failures_ == 0;
   while (true) {
     const auto stored = parts_.file.store(state);
-    if (stored) return true;
+    if (stored) break;
     if (!wait_after_failure(stored.error())) return false;
   }
+  if (was_well) note_success();
+  return true;
 }
 
 bool EndpointShipper::wait_after_failure(const Error& error,
@@ -263,6 +267,11 @@ bool EndpointShipper::wait_after_failure(const Error& error,
   note_failure(error);
   const milliseconds pause = backoff(failures_++, parts_.clock.random());
   return parts_.clock.wait(std::max<milliseconds>(pause, least.value_or(std::chrono::seconds(0))));
+}
+
+bool EndpointShipper::wait_for_source(const Error& error) {
+  source_fails_ = source_fails_ || failures_ == 0;
+  return wait_after_failure(error);
 }
 
 void EndpointShipper::drop_profile(const std::string& reason, std::size_t bytes) {
@@ -288,6 +297,10 @@ void EndpointShipper::note_success() {
   report_.failing_since.clear();
   if (std::exchange(is_failure_logged_, false)) parts_.log("works again");
   show();
+}
+
+void EndpointShipper::note_source() {
+  if (std::exchange(source_fails_, false)) note_success();
 }
 
 // A failure that does not last, soon after another one, is not logged: a tenant's rate may refuse

@@ -106,11 +106,13 @@ class EndpointShipper {
   [[nodiscard]] bool store(const ShipState& state);  // tries until the disk takes it
   [[nodiscard]] bool wait_after_failure(const Error& error,
                                         std::optional<std::chrono::seconds> least = {});
+  [[nodiscard]] bool wait_for_source(const Error& error);
 
   // `bytes`: its size, as it would be sent.
   void drop_profile(const std::string& reason, std::size_t bytes);
   void halve_or_drop(std::size_t bytes);
   void note_success();
+  void note_source();  // it answers
   void note_failure(const Error& error);
   void note_refusal(const Error& error);
   void note_error(const Error& error);
@@ -135,6 +137,7 @@ class EndpointShipper {
   unsigned failures_ = 0;               // one after the other
   EndpointReport report_;               // but for the state
   ShipTime failing_since_;              // where there are failures
+  bool source_fails_ = false;           // they began there
   bool is_failure_logged_ = false;
   std::optional<ShipTime> recovered_at_;
   std::string refusal_;  // that was logged last

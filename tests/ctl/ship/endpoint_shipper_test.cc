@@ -59,6 +59,8 @@ class History final : public WindowSource {
   }
   Result<std::string> window(const std::string& name) override {
     const auto found = files.find(name);
+    if (on_window) on_window(name);
+    if (const auto error = errors.find(name); error != errors.end()) return error->second;
     if (found == files.end()) return fail(ErrorCode::kNotFound, "gone");
     return found->second;
   }
@@ -66,6 +68,8 @@ class History final : public WindowSource {
   bool is_away = false;
   std::chrono::nanoseconds length{0};  // of windows; without one, they are sent at once
   std::map<std::string, std::string> files;
+  std::map<std::string, Error> errors;  // of windows that can't be read
+  std::function<void(const std::string&)> on_window;
 };
 
 // Keeps the service of each series that it stores.
@@ -495,6 +499,38 @@ TEST_F(EndpointShipperTest, ADaemonThatIsBackIsARecovery) {
   history_.is_away = true;
   clock_.on_wait = [this] { history_.is_away = clock_.time < kNoon + 5min; };
   ship();
+  EXPECT_THAT(log_, ElementsAre("fails: no daemon", "works again"));
+}
+
+TEST_F(EndpointShipperTest, AnEndpointThatRefusesDoesNotFail) {
+  history_.add(0);
+  endpoint_.reply_once(503);
+  endpoint_.reply_once(400);
+  ship();
+  EXPECT_EQ(reports_.back().failing_since, "");
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), "works again", HasSubstr("refuses")));
+}
+
+TEST_F(EndpointShipperTest, ADiskThatWorksAgainIsARecovery) {
+  history_.files[window_at(0)] = "malformed";
+  std::filesystem::create_directories(directory_ / "a.json.next");
+  clock_.on_wait = [this] {
+    if (clock_.time > kNoon + 2min) std::filesystem::remove(directory_ / "a.json.next");
+  };
+  EXPECT_EQ(ship().window, window_at(0));
+  EXPECT_EQ(reports_.back().failing_since, "");
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("fails: could not write"), "works again"));
+}
+
+TEST_F(EndpointShipperTest, AWindowThatCanBeReadAgainIsARecovery) {
+  history_.files[window_at(0)] = "malformed";
+  history_.errors[window_at(0)] = fail(ErrorCode::kUnavailable, "no daemon");
+  clock_.end = kNoon + 30min;
+  clock_.on_wait = [this] {
+    if (clock_.time > kNoon + 2min) history_.errors.clear();
+  };
+  EXPECT_THAT(ship().windows_dropped, ElementsAre(Pair("malformed", 1)));
+  EXPECT_EQ(reports_.back().failing_since, "");
   EXPECT_THAT(log_, ElementsAre("fails: no daemon", "works again"));
 }
 
