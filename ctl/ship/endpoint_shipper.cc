@@ -27,6 +27,17 @@ std::string text_of_error(const Error& error) {
   return error.message + (error.hint.empty() ? "" : " (" + error.hint + ")");
 }
 
+bool is_unreadable(const Error& error) {
+  return error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kIo;
+}
+
+// Of a window whose file could not be had until it was too old.
+std::string loss_of_file(const Error& error) {
+  if (error.code == ErrorCode::kNotFound) return "gone";
+  if (error.code == ErrorCode::kMalformed) return "malformed";
+  return is_unreadable(error) ? "unreadable" : "too_old";
+}
+
 }  // namespace
 
 void EndpointShipper::run() {
@@ -100,10 +111,8 @@ bool EndpointShipper::ship_window(const std::string& name) {
   if (!start) return drop_window(name, "malformed");
   if (is_too_old(*start)) return drop_window(name, "too_old");
   Result<std::string> file = std::string();
-  if (!fetch(name, file)) return false;
-  if (!file) {
-    return drop_window(name, file.error().code == ErrorCode::kNotFound ? "gone" : "malformed");
-  }
+  if (!fetch(name, *start, file)) return false;
+  if (!file) return drop_window(name, loss_of_file(file.error()));
   const auto bytes = unpack_pprof(*file, kMaxWindowBytes);
   file = std::string();
   if (!bytes) return drop_window(name, "malformed");
@@ -112,16 +121,27 @@ bool EndpointShipper::ship_window(const std::string& name) {
   return ship_parts(name, *window);
 }
 
-bool EndpointShipper::fetch(const std::string& name, Result<std::string>& file) {
+bool EndpointShipper::fetch(const std::string& name, ShipTime start, Result<std::string>& file) {
   while (true) {
     file = parts_.source.window(name);
-    if (file) break;
-    const ErrorCode code = file.error().code;
-    if (code == ErrorCode::kNotFound || code == ErrorCode::kMalformed) break;
+    if (file || is_final(file.error())) break;
+    if (is_too_old(start)) return true;
     if (!wait_for_source(file.error())) return false;
   }
   note_source();
+  if (file) {
+    is_unreadable_logged_ = false;
+  } else if (is_unreadable(file.error())) {
+    note_unreadable(name, file.error());
+  }
   return true;
+}
+
+// The client has some of these errors of its own, where it can't connect to the daemon: so those
+// count while the daemon answers.
+bool EndpointShipper::is_final(const Error& error) {
+  if (is_unreadable(error)) return parts_.source.windows_after("").has_value();
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kMalformed;
 }
 
 bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
@@ -326,6 +346,14 @@ void EndpointShipper::note_refusal(const Error& error) {
   if (is_rare && std::exchange(refusal_, error.message) != error.message) {
     refusal_logged_at_ = now;
     log_error("refuses a profile", error);
+  }
+  note_error(error);
+}
+
+// Once, until a window can be read: the others may be no better.
+void EndpointShipper::note_unreadable(const std::string& name, const Error& error) {
+  if (!std::exchange(is_unreadable_logged_, true)) {
+    log_error("could not read window " + name, error);
   }
   note_error(error);
 }

@@ -95,7 +95,9 @@ class EndpointShipper {
   [[nodiscard]] bool ship_windows(const std::vector<std::string>& names);
   [[nodiscard]] bool leave_future(bool has_names);
   [[nodiscard]] bool ship_window(const std::string& name);
-  [[nodiscard]] bool fetch(const std::string& name, Result<std::string>& file);
+  // An error: the window is lost.
+  [[nodiscard]] bool fetch(const std::string& name, ShipTime start, Result<std::string>& file);
+  [[nodiscard]] bool is_final(const Error& error);
   [[nodiscard]] bool ship_parts(const std::string& name, const PprofTables& window);
   [[nodiscard]] bool ship_part(const std::string& name, PprofParts& window);
   [[nodiscard]] std::size_t bytes_of(PprofParts& window, const ServicePart& part) const;
@@ -115,6 +117,7 @@ class EndpointShipper {
   void note_source();  // it answers
   void note_failure(const Error& error);
   void note_refusal(const Error& error);
+  void note_unreadable(const std::string& name, const Error& error);
   void note_error(const Error& error);
   void show();
   void log_error(const std::string& what, const Error& error);
@@ -142,6 +145,7 @@ class EndpointShipper {
   std::optional<ShipTime> recovered_at_;
   std::string refusal_;  // that was logged last
   std::optional<ShipTime> refusal_logged_at_;
+  bool is_unreadable_logged_ = false;
 };
 
 }  // namespace profd

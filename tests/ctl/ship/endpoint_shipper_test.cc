@@ -234,6 +234,42 @@ TEST_F(EndpointShipperTest, WhatIsMalformedIsCounted) {
   EXPECT_THAT(endpoint_.stored, SizeIs(1));
 }
 
+TEST_F(EndpointShipperTest, WhatTheDaemonCanNotReadIsCountedAndLoggedOnce) {
+  for (int minute = 0; minute < 3; ++minute) history_.add(minute);
+  history_.errors[window_at(0)] = fail(ErrorCode::kIo, "no disk");
+  history_.errors[window_at(1)] = fail(ErrorCode::kPermissionDenied, "no permission");
+  clock_.end = kNoon + 10min;
+  const ShipState state = ship();
+  EXPECT_THAT(state.windows_dropped, ElementsAre(Pair("unreadable", 2)));
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(2) + "/0"));
+  EXPECT_THAT(log_, ElementsAre("could not read window " + window_at(0) + ": no disk"));
+  EXPECT_LE(clock_.time, kNoon + 1min);
+}
+
+TEST_F(EndpointShipperTest, ADaemonThatCanNotBeReachedMakesNoWindowUnreadable) {
+  history_.add(0);
+  history_.errors[window_at(0)] = fail(ErrorCode::kPermissionDenied, "could not connect");
+  clock_.end = kNoon + 10min;
+  history_.on_window = [this](const std::string&) { history_.is_away = true; };
+  clock_.on_wait = [this] {
+    history_.is_away = false;
+    history_.errors.clear();
+  };
+  EXPECT_THAT(ship().windows_dropped, IsEmpty());
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(0) + "/0"));
+}
+
+TEST_F(EndpointShipperTest, AWindowThatCanNotBeReadUntilItIsTooOldIsDropped) {
+  history_.add(0);
+  history_.add(50);
+  history_.errors[window_at(0)] = fail(ErrorCode::kInternal, "a bug");
+  clock_.end = kNoon + 2h;
+  const ShipState state = ship();
+  EXPECT_THAT(state.windows_dropped, ElementsAre(Pair("too_old", 1)));
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(50) + "/0"));
+  EXPECT_THAT(log_, ElementsAre("fails: a bug", "works again"));
+}
+
 TEST_F(EndpointShipperTest, AWindowThatWasInFlightAtAKillIsNotSentAgain) {
   for (int minute = 0; minute < 3; ++minute) history_.add(minute, 2);
   // What a killed process leaves: the files as they are at its second request.
