@@ -5,13 +5,15 @@
 
 #include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_reader.h"
+#include "formats/profile/pprof_refusal.h"
 
 namespace profd {
 namespace {
 
 using std::chrono::milliseconds;
 
-// One minute of a busy host is 2 MB.
+// One minute of a busy host is 2 MB. Half of what the daemon allows (kMaxPprofBytes): with its
+// tables, a window has three times its size, and profd-ship.service has 256 MB.
 constexpr std::size_t kMaxWindowBytes = std::size_t{64} << 20;
 
 // An endpoint that fails and works by turns is logged once in this time.
@@ -29,6 +31,12 @@ std::string text_of_error(const Error& error) {
 
 bool is_unreadable(const Error& error) {
   return error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kIo;
+}
+
+std::string loss_of_profile(PprofRefusal refusal) {
+  const bool is_large =
+      refusal == PprofRefusal::kTooLarge || refusal == PprofRefusal::kTooManyEntries;
+  return is_large ? "too_large" : "malformed";
 }
 
 // Of a window whose file could not be had until it was too old.
@@ -115,9 +123,9 @@ bool EndpointShipper::ship_window(const std::string& name) {
   if (!file) return drop_window(name, loss_of_file(file.error()));
   const auto bytes = unpack_pprof(*file, kMaxWindowBytes);
   file = std::string();
-  if (!bytes) return drop_window(name, "malformed");
+  if (!bytes) return drop_window(name, loss_of_profile(bytes.error()));
   const auto window = read_pprof_tables(*bytes);
-  if (!window) return drop_window(name, "malformed");
+  if (!window) return drop_window(name, loss_of_profile(window.error()));
   return ship_parts(name, *window);
 }
 

@@ -16,8 +16,8 @@ namespace {
 
 // Those that have a series before the first loss.
 constexpr auto kWindowReasons =
-    std::to_array<std::string_view>({"gone", "in_future", "malformed", "refused", "too_old",
-                                     "unknown", "unreadable"});
+    std::to_array<std::string_view>({"gone", "in_future", "malformed", "refused", "too_large",
+                                     "too_old", "unknown", "unreadable"});
 constexpr auto kProfileReasons = std::to_array<std::string_view>(
     {"invalid_labels", "refused", "too_large", "too_old", "unknown"});
 

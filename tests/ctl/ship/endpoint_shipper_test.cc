@@ -234,6 +234,11 @@ TEST_F(EndpointShipperTest, WhatIsMalformedIsCounted) {
   EXPECT_THAT(endpoint_.stored, SizeIs(1));
 }
 
+TEST_F(EndpointShipperTest, AWindowOverTheLimitIsTooLargeAndNotMalformed) {
+  history_.files[window_at(0)] = pack_gzip(std::string((std::size_t{64} << 20) + 1, 'a'), 1);
+  EXPECT_THAT(ship().windows_dropped, ElementsAre(Pair("too_large", 1)));
+}
+
 TEST_F(EndpointShipperTest, WhatTheDaemonCanNotReadIsCountedAndLoggedOnce) {
   for (int minute = 0; minute < 3; ++minute) history_.add(minute);
   history_.errors[window_at(0)] = fail(ErrorCode::kIo, "no disk");
