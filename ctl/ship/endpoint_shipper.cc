@@ -22,6 +22,9 @@ constexpr std::chrono::minutes kQuietTime{1};
 // Between two questions for windows while there are only some in the future.
 constexpr std::chrono::seconds kFuturePause{10};
 
+// For the rest of a window, once the program is to end.
+constexpr std::chrono::seconds kMaxEnding{60};
+
 // Of an error in a report.
 constexpr std::size_t kMaxErrorBytes = 500;
 
@@ -175,9 +178,26 @@ bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tab
       }
       break;
     }
-    if (!ship_part(name, window)) return false;
+    if (is_end_overdue() || !ship_part(name, window)) {
+      leave_window(window);
+      return false;
+    }
   }
   return finish(name);
+}
+
+bool EndpointShipper::is_end_overdue() {
+  if (!ending_since_ && !parts_.clock.wait(milliseconds(0))) ending_since_ = parts_.clock.now();
+  return ending_since_ && parts_.clock.now() - *ending_since_ > kMaxEnding;
+}
+
+// The program ends. Where a part of the window may have arrived, the next process does not send
+// the rest; otherwise it sends all. The disk is tried once.
+void EndpointShipper::leave_window(PprofParts& window) {
+  if (may_have_arrived_) {
+    while (!pending_.empty()) drop_profile("ended", bytes_of(window, pending_.front()));
+  }
+  (void)parts_.file.store(may_have_arrived_ ? state_ : before_);
 }
 
 bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {

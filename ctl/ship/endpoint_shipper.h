@@ -86,7 +86,8 @@ class EndpointShipper {
         state_(parts_.file.state()),
         phase_(send_phase(parts_.split.host)) {}
 
-  // Until the program is to end.
+  // Until the program is to end. Of a window that has arrived in part by then, the rest is sent
+  // within a minute; what can't be sent is counted as "ended".
   void run();
 
  private:
@@ -104,6 +105,8 @@ class EndpointShipper {
   [[nodiscard]] bool send(const std::string& name, const EncodedPart& part);
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
   [[nodiscard]] bool finish(const std::string& name);
+  [[nodiscard]] bool is_end_overdue();
+  void leave_window(PprofParts& window);
   [[nodiscard]] bool drop_window(const std::string& name, const std::string& reason);
   [[nodiscard]] bool store(const ShipState& state);  // tries until the disk takes it
   [[nodiscard]] bool wait_after_failure(const Error& error,
@@ -137,6 +140,7 @@ class EndpointShipper {
   std::string first_loss_;              // of it: the reason; "": none
   std::chrono::milliseconds pause_{0};  // between its profiles
   bool may_have_arrived_ = false;       // something of it
+  std::optional<ShipTime> ending_since_;
   unsigned failures_ = 0;               // one after the other
   EndpointReport report_;               // but for the state
   ShipTime failing_since_;              // where there are failures

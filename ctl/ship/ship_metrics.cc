@@ -19,7 +19,7 @@ constexpr auto kWindowReasons =
     std::to_array<std::string_view>({"gone", "in_future", "malformed", "refused", "too_large",
                                      "too_old", "unknown", "unreadable"});
 constexpr auto kProfileReasons = std::to_array<std::string_view>(
-    {"invalid_labels", "refused", "too_large", "too_old", "unknown"});
+    {"ended", "invalid_labels", "refused", "too_large", "too_old", "unknown"});
 
 using Reports = std::vector<EndpointReport>;
 

@@ -448,6 +448,42 @@ TEST_F(EndpointShipperTest, TheEndOfTheProgramEndsTheWaitForATurn) {
   EXPECT_EQ(state.window, "");
 }
 
+TEST_F(EndpointShipperTest, WhatCanNotBeSentAtTheEndIsCounted) {
+  history_.add(0, 3);
+  endpoint_.on_push = [this] { endpoint_.is_away = true; };
+  clock_.end = kNoon + 1min;
+  ShipState state = ship();
+  EXPECT_EQ(state.in_flight, window_at(0));
+  EXPECT_EQ(state.profiles_sent, 1U);
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("ended", 2)));
+  EXPECT_GT(state.bytes_dropped["ended"], 0U);
+  clock_.end = ShipTime::max();
+  state = ship();
+  EXPECT_EQ(state.in_flight, "");
+  EXPECT_EQ(state.windows_unknown, 1U);
+  EXPECT_EQ(endpoint_.requests, 1);
+}
+
+TEST_F(EndpointShipperTest, TheRestOfAWindowIsSentForAMinuteAfterTheEnd) {
+  history_.add(0, 5);
+  endpoint_.on_push = [this] { clock_.time += std::chrono::seconds(40); };
+  clock_.end = kNoon;
+  const ShipState state = ship();
+  EXPECT_EQ(state.profiles_sent, 2U);
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("ended", 3)));
+  EXPECT_EQ(state.in_flight, window_at(0));
+}
+
+TEST_F(EndpointShipperTest, AWindowThatWasOnlyRefusedAtTheEndIsSentAgain) {
+  history_.add(0, 2);
+  endpoint_.reply_once(400);
+  endpoint_.on_push = [this] { endpoint_.is_away = true; };
+  clock_.end = kNoon + 1min;
+  const ShipState ended = ship();
+  EXPECT_EQ(ended.in_flight, "");
+  EXPECT_THAT(ended.profiles_dropped, IsEmpty());
+}
+
 TEST_F(EndpointShipperTest, EachEngineGetsTheWindowInItsForm) {
   history_.add(0);
   for (const char* type : {"application/json", "application/x-protobuf"}) {
