@@ -100,7 +100,7 @@ bool EndpointShipper::leave_future(bool has_names) {
   for (const std::string& name : *names) {
     if (!is_in_future(name)) newest = std::max(newest, name);
   }
-  parts_.log("window " + state_.window + ", the last one that was sent, lies in the future: " +
+  parts_.log("window " + state_.window + ", the last one that is done, lies in the future: " +
              (newest.empty() ? "windows of the present" : "windows after " + newest) +
              " are sent now");
   past_ = newest;
@@ -121,6 +121,8 @@ bool EndpointShipper::ship_window(const std::string& name) {
   const auto start = start_of_window(name);
   if (!start) return drop_window(name, "malformed");
   if (is_too_old(*start)) return drop_window(name, "too_old");
+  // Most windows have one length. So no window is in memory while it waits, but for the first.
+  if (!wait_for(send_turn(*start, length_, phase_))) return false;
   Result<std::string> file = std::string();
   if (!fetch(name, *start, file)) return false;
   if (!file) return drop_window(name, loss_of_file(file.error()));
@@ -129,6 +131,7 @@ bool EndpointShipper::ship_window(const std::string& name) {
   if (!bytes) return drop_window(name, loss_of_profile(bytes.error()));
   const auto window = read_pprof_tables(*bytes);
   if (!window) return drop_window(name, loss_of_profile(window.error()));
+  length_ = std::chrono::nanoseconds(window->duration_ns);
   return ship_parts(name, *window);
 }
 
@@ -158,9 +161,8 @@ bool EndpointShipper::is_final(const Error& error) {
 bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
   const ShipTime start{std::chrono::nanoseconds(tables.time_ns)};
   if (is_in_future(start)) return drop_window(name, "in_future");
-  const SendTurn turn = send_turn(start, std::chrono::nanoseconds(tables.duration_ns), phase_);
-  const milliseconds before_turn = turn.wait(parts_.clock.now());
-  if (before_turn.count() > 0 && !parts_.clock.wait(before_turn)) return false;
+  const SendTurn turn = send_turn(start, length_, phase_);
+  if (!wait_for(turn)) return false;
   before_ = state_;
   first_loss_.clear();
   WindowParts split = split_window(tables, parts_.split);
@@ -184,6 +186,11 @@ bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tab
     }
   }
   return finish(name);
+}
+
+bool EndpointShipper::wait_for(const SendTurn& turn) {
+  const milliseconds time = turn.wait(parts_.clock.now());
+  return time.count() <= 0 || parts_.clock.wait(time);
 }
 
 bool EndpointShipper::is_end_overdue() {

@@ -100,6 +100,7 @@ class EndpointShipper {
   [[nodiscard]] bool fetch(const std::string& name, ShipTime start, Result<std::string>& file);
   [[nodiscard]] bool is_final(const Error& error);
   [[nodiscard]] bool ship_parts(const std::string& name, const PprofTables& window);
+  [[nodiscard]] bool wait_for(const SendTurn& turn);
   [[nodiscard]] bool ship_part(const std::string& name, PprofParts& window);
   [[nodiscard]] std::size_t bytes_of(PprofParts& window, const ServicePart& part) const;
   [[nodiscard]] bool send(const std::string& name, const EncodedPart& part);
@@ -135,6 +136,7 @@ class EndpointShipper {
   std::optional<std::string> past_;     // the position, where that of state_ is in the future
   std::string newest_future_;           // of the windows in the future that are done or counted
   double phase_ = 0;                    // of this host
+  std::chrono::nanoseconds length_{0};  // of the last window that was read
   std::deque<ServicePart> pending_;     // of the present window
   ShipState before_;                    // the state before it
   std::string first_loss_;              // of it: the reason; "": none

@@ -428,6 +428,20 @@ TEST_F(EndpointShipperTest, AWindowWaitsForTheTurnOfItsHost) {
   EXPECT_EQ(times[2] - times[1], std::chrono::seconds(2));
 }
 
+TEST_F(EndpointShipperTest, AWindowIsReadWhenItsTurnIsThere) {
+  history_.length = 1min;
+  history_.add(0);
+  history_.add(1);
+  clock_.time = kNoon + 1min;
+  std::vector<ShipTime> times;
+  history_.on_window = [&](const std::string&) { times.push_back(clock_.time); };
+  ship();
+  ASSERT_THAT(times, SizeIs(2));
+  const auto offset = std::chrono::duration<double>(60 * send_phase(split_.host));
+  EXPECT_EQ(times[0], kNoon + 1min);
+  EXPECT_GE(times[1] - (kNoon + 2min), offset);
+}
+
 TEST_F(EndpointShipperTest, AfterAnOutageNoWindowWaits) {
   history_.length = 1min;
   for (int minute = 0; minute < 30; ++minute) history_.add(minute, 2);
