@@ -18,6 +18,8 @@ using Kind = PushOutcome::Kind;
 
 bool is_json(const PushReply& reply) { return reply.content_type.starts_with("application/json"); }
 
+bool is_html_page(const PushReply& reply) { return reply.content_type.starts_with("text/html"); }
+
 bool is_protobuf(const PushReply& reply) {
   return reply.content_type.starts_with("application/x-protobuf");
 }
@@ -39,8 +41,10 @@ std::string message_of_status(std::string_view bytes) {
   return {};
 }
 
-// The message of an answer in JSON or protobuf; of another one, its beginning.
+// The message of an answer in JSON or protobuf; of another one, its beginning. A page says no more
+// than its status.
 std::string message_of(const PushReply& reply) {
+  if (is_html_page(reply)) return {};
   if (is_protobuf(reply)) return log_text(message_of_status(reply.body));
   const auto value = parse_json(reply.body, 8);
   if (is_json(reply) && value && value->is_object()) {
@@ -68,6 +72,11 @@ PushOutcome wrong_place(const PushReply& reply, const std::string& what,
       .error = fail(
           ErrorCode::kUnsupported, what + " (status " + std::to_string(reply.status) + ")",
           "check the url of the endpoint: " + std::string(engine.method) + " is to be below it")};
+}
+
+PushOutcome page_instead_of(const PushReply& reply, const EngineAnswers& engine) {
+  return wrong_place(
+      reply, "the endpoint answers with a page, so it is no " + std::string(engine.engine), engine);
 }
 
 PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) {
@@ -110,6 +119,9 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
     default:
       break;
   }
+  // nginx and squid answer with a page where they refuse a request, too: so those statuses, which
+  // say what is to be done, come first.
+  if (is_html_page(reply) && reply.status / 100 == 4) return page_instead_of(reply, engine);
   outcome.error = answer_error(ErrorCode::kUnavailable, reply);
   const bool is_refusal = (reply.status / 100 == 4 && reply.status != 499) ||
                           (reply.status == 500 && engine.refuses_with_500);
@@ -133,16 +145,13 @@ PushOutcome classify(const PushReply& reply, const EngineAnswers& engine) {
     const std::string place = reply.location.empty() ? "another one" : log_text(reply.location);
     return wrong_place(reply, "the endpoint redirects to " + place, engine);
   }
-  const std::string name(engine.engine);
-  // A page of a proxy or of another server, with whatever status.
-  if (reply.content_type.starts_with("text/html") && reply.status / 100 != 5) {
-    return wrong_place(reply, "the endpoint answers with a page, so it is no " + name, engine);
-  }
+  if (reply.status / 100 != 2) return classify_error(reply, engine);
+  // Of a proxy, or of another server.
+  if (is_html_page(reply)) return page_instead_of(reply, engine);
   if (reply.status == 200) {
     return {.kind = Kind::kStored, .retry_after = std::nullopt, .error = {}};
   }
-  if (reply.status / 100 == 2) return wrong_place(reply, "the endpoint is no " + name, engine);
-  return classify_error(reply, engine);
+  return wrong_place(reply, "the endpoint is no " + std::string(engine.engine), engine);
 }
 
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view text) {

@@ -10,6 +10,7 @@ namespace {
 
 using Kind = PushOutcome::Kind;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Optional;
 
 PushReply answer_of(unsigned status, const std::string& type = "application/json",
@@ -60,6 +61,27 @@ TEST(PushOutcomeTest, APageIsNoPyroscope) {
   EXPECT_EQ(outcome.kind, Kind::kLater);
   EXPECT_THAT(outcome.error.message, HasSubstr("no Pyroscope"));
   EXPECT_THAT(outcome.error.hint, HasSubstr("url"));
+}
+
+// nginx and squid do that where they refuse a request.
+TEST(PushOutcomeTest, APageHidesNoStatusThatSaysWhatIsToBeDone) {
+  const auto page = [](unsigned status) {
+    PushReply reply = answer_of(status, "text/html", "<html>");
+    reply.retry_after = "30";
+    return classify(reply);
+  };
+  for (const unsigned status : {401U, 403U, 407U}) {
+    EXPECT_EQ(page(status).error.code, ErrorCode::kPermissionDenied) << status;
+    EXPECT_EQ(page(status).kind, Kind::kLater) << status;
+  }
+  EXPECT_EQ(page(413).kind, Kind::kTooLarge);
+  EXPECT_EQ(page(413).error.code, ErrorCode::kTooLarge);
+  EXPECT_EQ(page(429).kind, Kind::kTooLarge);
+  EXPECT_THAT(page(429).retry_after, Optional(std::chrono::seconds(30)));
+  EXPECT_THAT(page(429).error.message, Not(HasSubstr("<html>")));
+  // A page is no answer of an engine that refuses a profile.
+  EXPECT_EQ(page(400).kind, Kind::kLater);
+  EXPECT_THAT(page(400).error.message, HasSubstr("no Pyroscope"));
 }
 
 TEST(PushOutcomeTest, TheMessageIsThatOfTheAnswerAndCanNotControlATerminal) {

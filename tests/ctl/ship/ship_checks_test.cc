@@ -71,6 +71,7 @@ TEST(ShipChecksTest, AnAnswerSaysWhetherTheCredentialsAreAccepted) {
                          {reply_with(400, "text/plain"), CheckState::kUnknown, "is not known"},
                          {reply_with(401), CheckState::kFix, "refuses the credentials: "},
                          {reply_with(403), CheckState::kFix, "refuses the credentials: "},
+                         {reply_with(401, "text/html"), CheckState::kFix, "refuses the cred"},
                          {reply_with(404), CheckState::kFix, "can be reached; "},
                          {reply_with(302), CheckState::kFix, "redirects"},
                          {reply_with(200, "text/html"), CheckState::kFix, "no Pyroscope"},
