@@ -51,6 +51,29 @@ bool is_header_safe(std::string_view secret, bool is_encoded) {
   });
 }
 
+void hide_secret(std::string& text, std::string_view secret) {
+  constexpr std::string_view kHidden = "[secret]";
+  if (secret.empty()) return;
+  std::size_t place = text.find(secret);
+  while (place != std::string::npos) {
+    text.replace(place, secret.size(), kHidden);
+    place = text.find(secret, place + kHidden.size());
+  }
+}
+
+// Of what follows "Basic "; "" where it is something else.
+std::string password_in(std::string_view coded) {
+  std::string plain(coded.size(), '\0');
+  std::size_t size = 0;
+  const int error = ::sodium_base642bin(reinterpret_cast<unsigned char*>(plain.data()),
+                                        plain.size(), coded.data(), coded.size(), nullptr, &size,
+                                        nullptr, sodium_base64_VARIANT_ORIGINAL);
+  if (error != 0) return {};
+  plain.resize(size);
+  const std::size_t colon = plain.find(':');
+  return colon == std::string::npos ? std::string() : plain.substr(colon + 1);
+}
+
 }  // namespace
 
 Result<std::string> read_authorization(const HttpAuth& auth) {
@@ -74,6 +97,15 @@ std::string basic_authorization(std::string_view user, std::string_view password
                       reinterpret_cast<const unsigned char*>(plain.data()), plain.size(), kForm);
   coded.pop_back();  // the zero at its end
   return "Basic " + coded;
+}
+
+std::string without_secrets(std::string text, std::string_view authorization) {
+  constexpr std::string_view kBasic = "Basic ";
+  const std::string_view token = authorization.substr(authorization.find(' ') + 1);
+  hide_secret(text, authorization);
+  hide_secret(text, token);
+  if (authorization.starts_with(kBasic)) hide_secret(text, password_in(token));
+  return text;
 }
 
 }  // namespace profd

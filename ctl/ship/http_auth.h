@@ -19,4 +19,9 @@ namespace profd {
 // RFC 7617. The user has no colon.
 [[nodiscard]] std::string basic_authorization(std::string_view user, std::string_view password);
 
+// `text`, which comes from another host, with "[secret]" where it has `authorization`, the value of
+// such a header, or the token or password in it. A secret that the other side has encoded is not
+// found.
+[[nodiscard]] std::string without_secrets(std::string text, std::string_view authorization);
+
 }  // namespace profd

@@ -191,13 +191,21 @@ class NetPushClient final : public PushClient {
            (error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kPermissionDenied);
   }
 
-  static void take_answer(const EndpointAnswer& answer, PushReply& reply) {
+  void take_answer(const EndpointAnswer& answer, PushReply& reply) const {
     reply.reached = PushReply::Reached::kAnswered;
     reply.status = answer.status;
     reply.content_type = answer.content_type;
     reply.retry_after = answer.retry_after;
-    reply.location = answer.location;
-    reply.body = answer.body;
+    reply.location = without_own_secrets(answer.location);
+    reply.body = without_own_secrets(answer.body);
+  }
+
+  // An endpoint or a proxy may send back what it got. Its answer is logged, and any user can read
+  // the files of ship_status.h.
+  [[nodiscard]] std::string without_own_secrets(const std::string& text) const {
+    std::string safe = without_secrets(text, authorization_);
+    if (!*proxy_) return safe;
+    return without_secrets(std::move(safe), (*proxy_)->authorization);
   }
 
   [[nodiscard]] Error no_answer(const Error& error) const {

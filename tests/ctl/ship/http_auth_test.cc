@@ -64,6 +64,16 @@ TEST_F(HttpAuthTest, WhatNoHeaderMayHaveIsRefusedAndNotShown) {
   }
 }
 
+TEST_F(HttpAuthTest, ASecretInATextIsReplaced) {
+  EXPECT_EQ(without_secrets("invalid token t0ken, t0ken (Bearer t0ken)", "Bearer t0ken"),
+            "invalid token [secret], [secret] ([secret])");
+  const std::string basic = basic_authorization("user", "open sesame");
+  EXPECT_EQ(without_secrets(basic + "|" + basic.substr(6) + "|user:open sesame", basic),
+            "[secret]|[secret]|user:[secret]");
+  EXPECT_EQ(without_secrets("any text", ""), "any text");
+  EXPECT_EQ(without_secrets("e", basic_authorization("user", "e")), "[secret]");
+}
+
 TEST_F(HttpAuthTest, AFileThatIsNoneIsAnErrorWithARemedy) {
   EXPECT_EQ(bearer().error().code, ErrorCode::kNotFound);
   EXPECT_THAT(bearer().error().message, HasSubstr(path_));

@@ -460,6 +460,21 @@ TEST_F(PushClientTest, ASecretIsReadForEachRequest) {
   EXPECT_THAT(requests[2], HasSubstr("\r\nAuthorization: Bearer third\r\n"));
 }
 
+TEST_F(PushClientTest, ASecretThatComesBackIsNotPassedOn) {
+  const std::string text = "invalid token t0ken-1 of user:open sesame";
+  const Server proxy({[&text](Peer& peer) {
+    answer_with(peer, "HTTP/1.1 401 No\r\nLocation: http://h/?token=t0ken-1\r\nContent-Length: " +
+                          std::to_string(text.size()) + "\r\n\r\n" + text);
+  }});
+  endpoint_.auth.bearer_token_file = file("token", "t0ken-1\n");
+  environment_["http_proxy"] = "http://user:open%20sesame@127.0.0.1:" + proxy.port();
+  // The secret would go in clear text, which a configuration does not allow.
+  const PushReply reply = push_once("http://profd.example:4040");
+  EXPECT_EQ(reply.status, 401U);
+  EXPECT_EQ(reply.body, "invalid token [secret] of user:[secret]");
+  EXPECT_EQ(reply.location, "http://h/?token=[secret]");
+}
+
 TEST_F(PushClientTest, ARequestByAProxyNamesTheEndpoint) {
   std::string request;
   const Server proxy({[&request](Peer& peer) {
