@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <ostream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "ctl/client/signal_watch.h"
@@ -72,7 +74,18 @@ class Ship final : public Subcommand {
     return code;
   }
 
+  // Both have a file of each endpoint, and any user can read those of the one.
+  [[nodiscard]] bool has_one_directory() const {
+    std::error_code ignored;  // where one is absent
+    return places_.state_directory == places_.runtime_directory ||
+           std::filesystem::equivalent(places_.state_directory, places_.runtime_directory, ignored);
+  }
+
   Result<int> ship(const Client& client, const Console& console, const ShipConfig& config) const {
+    if (has_one_directory()) {
+      return invalid_argument("--runtime-dir is the same as --state-dir",
+                              "give two directories: any user can read what is in --runtime-dir");
+    }
     // The threads of the endpoints have these signals blocked, too.
     const SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
     std::mutex mutex;  // of the stream alone

@@ -30,7 +30,7 @@ constexpr std::size_t kMaxReportBytes = std::size_t{16} << 10;
 constexpr std::size_t kMaxReports = 64;
 constexpr std::size_t kMaxEntries = 1000;  // of the directory
 constexpr std::chrono::seconds kMaxReportAge{30};
-constexpr std::string_view kReportSuffix = ".json";
+constexpr std::string_view kReportSuffix = ".report";
 constexpr const char* kLockFile = "running";
 constexpr const char* kOwner = "profd-ship";
 
@@ -154,8 +154,17 @@ Result<void> ShipStatusWriter::open() {
   if (::mkdir(directory_.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
     return fail_errno("could not make " + directory_);
   }
-  UniqueFd fd(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return fail_errno("could not open " + directory_);
+  UniqueFd fd(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+    return fail_errno("could not open " + directory_);
+  }
+  // Another user could have other files of this one replaced and removed there.
+  if (!is_of_known_user(status)) {
+    return fail(ErrorCode::kPermissionDenied,
+                "others than root and profd-ship may write to " + directory_,
+                "give another --runtime-dir");
+  }
   // Locked before others can open it, so that none of them has a lock of its own.
   const std::string next = std::string(kLockFile) + ".next";
   (void)::unlinkat(fd.get(), next.c_str(), 0);

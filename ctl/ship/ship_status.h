@@ -1,6 +1,6 @@
 // The reports of `profctl ship` as files of a runtime directory, for `profctl status`.
 //
-//     NAME.json    the report of an endpoint, replaced at each change and every few seconds
+//     NAME.report  the report of an endpoint, replaced at each change and every few seconds
 //     running      locked by the process that writes them
 //
 // A reader takes what is there for hostile: it reads files of root, of the user profd-ship and of
@@ -28,7 +28,8 @@ inline constexpr const char* kShipRuntimeDirectory = "/run/profd-ship";
 // One process for a directory.
 class ShipStatusWriter {
  public:
-  // Is made where only it itself is absent.
+  // Is made where only it itself is absent. One that is a link, or that another user may write to,
+  // is not used.
   explicit ShipStatusWriter(std::string directory) : directory_(std::move(directory)) {}
 
   // Replaces the files of these endpoints; the first time, removes those of others. After an

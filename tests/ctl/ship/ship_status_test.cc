@@ -79,7 +79,7 @@ TEST_F(ShipStatusTest, AnyUserMayReadIt) {
   const mode_t former = ::umask(0077);
   ASSERT_TRUE(writer_->write({report_of("a")}));
   ::umask(former);
-  for (const char* name : {"a.json", "running"}) {
+  for (const char* name : {"a.report", "running"}) {
     EXPECT_EQ(fs::status(directory_ / name).permissions(), fs::perms(0644)) << name;
   }
 }
@@ -110,7 +110,7 @@ TEST_F(ShipStatusTest, TheDirectoryIsMadeAndMadeAgain) {
   fs::remove_all(below);
   EXPECT_FALSE(writer.write({report_of("a")}));
   EXPECT_TRUE(writer.write({report_of("a")}));
-  EXPECT_TRUE(fs::exists(below / "a.json"));
+  EXPECT_TRUE(fs::exists(below / "a.report"));
   EXPECT_FALSE(ShipStatusWriter(directory_ / "y" / "z").write({}));
 }
 
@@ -146,14 +146,14 @@ TEST_F(ShipStatusTest, HostileFilesAreNotUsed) {
   const std::string valid = json_text(json_of(report_of("x")));
   ASSERT_TRUE(writer_->write({report_of("a")}));
   for (const Case& one : std::vector<Case>{
-           {write(""), "x.json: "},
-           {write("[]"), "x.json: "},
-           {write(R"({"name":"x"})"), "x.json: "},
+           {write(""), "x.report: "},
+           {write("[]"), "x.report: "},
+           {write(R"({"name":"x"})"), "x.report: "},
            {write(json_text(json_of(report_of("../a")))), "it is of another endpoint"},
            {write(std::string(20'000, '[')), "more than 16 KiB"},
            {[](const fs::path& file) { ::mkfifo(file.c_str(), 0644); }, "not a regular file"},
            {[](const fs::path& file) { fs::create_directory(file); }, "not a regular file"},
-           {[](const fs::path& file) { fs::create_symlink("a.json", file); }, "could not open"},
+           {[](const fs::path& file) { fs::create_symlink("a.report", file); }, "could not open"},
            {[&](const fs::path& file) {
               std::ofstream(file) << valid;
               fs::permissions(file, fs::perms(0666));
@@ -164,7 +164,7 @@ TEST_F(ShipStatusTest, HostileFilesAreNotUsed) {
               EXPECT_EQ(::chown(file.c_str(), 65534, 65534), 0);
             },
             "others than root and profd-ship"}}) {
-    const fs::path file = directory_ / "x.json";
+    const fs::path file = directory_ / "x.report";
     one.make(file);
     const ShipStatus status = read();
     EXPECT_THAT(status.endpoints, ElementsAre(report_of("a")));
@@ -180,10 +180,37 @@ TEST_F(ShipStatusTest, ADirectoryOfAnotherUserIsNotUsed) {
   EXPECT_THAT(read().problems, ElementsAre(HasSubstr("others than root and profd-ship")));
 }
 
+TEST_F(ShipStatusTest, NothingIsWrittenToADirectoryOfAnotherUser) {
+  std::ofstream(directory_ / "x.report") << "x";
+  ASSERT_EQ(::chown(directory_.c_str(), 65534, 65534), 0);
+  const auto written = writer_->write({report_of("a")});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_NE(written.error().hint, "");
+  EXPECT_TRUE(fs::exists(directory_ / "x.report"));
+  EXPECT_FALSE(fs::exists(directory_ / "a.report"));
+}
+
+TEST_F(ShipStatusTest, NothingIsWrittenThroughALink) {
+  fs::create_directory(directory_ / "real");
+  fs::create_directory_symlink("real", directory_ / "link");
+  ShipStatusWriter writer(directory_ / "link");
+  EXPECT_FALSE(writer.write({report_of("a")}));
+  EXPECT_TRUE(fs::is_empty(directory_ / "real"));
+}
+
+TEST_F(ShipStatusTest, FilesThatAreNoReportsStay) {
+  std::ofstream(directory_ / "state.json") << "{}";
+  std::ofstream(directory_ / "x.report") << "x";
+  ASSERT_TRUE(writer_->write({report_of("a")}));
+  EXPECT_TRUE(fs::exists(directory_ / "state.json"));
+  EXPECT_FALSE(fs::exists(directory_ / "x.report"));
+}
+
 TEST_F(ShipStatusTest, ManyFilesAreReadInPart) {
   ASSERT_TRUE(writer_->write({}));
   for (int i = 0; i < 3000; ++i) {
-    std::ofstream(directory_ / (std::to_string(i) + ".json")) << "x";
+    std::ofstream(directory_ / (std::to_string(i) + ".report")) << "x";
   }
   EXPECT_LE(read().problems.size(), 64U);
 }
@@ -193,7 +220,7 @@ TEST_F(ShipStatusTest, ATimeOfAnyYearIsRead) {
   for (const std::int64_t seconds : {-(std::int64_t{1} << 60), std::int64_t{1} << 60}) {
     const timespec time{.tv_sec = seconds, .tv_nsec = 0};
     const timespec times[] = {time, time};
-    (void)::utimensat(AT_FDCWD, (directory_ / "a.json").c_str(), times, 0);
+    (void)::utimensat(AT_FDCWD, (directory_ / "a.report").c_str(), times, 0);
     EXPECT_THAT(read().endpoints, ElementsAre(report_of("a")));
   }
 }
