@@ -30,7 +30,8 @@ def start_shipper(directory: pathlib.Path, engines: dict) -> subprocess.Popen:
     (directory / "ship.toml").write_text(RULE + endpoints)
     return subprocess.Popen(
         [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
-         "--state-dir", directory / "ship"], stderr=(directory / "ship.log").open("w"))
+         "--state-dir", directory / "ship", "--runtime-dir", directory / "run"],
+        stderr=(directory / "ship.log").open("w"))
 
 
 def state_of(directory: pathlib.Path, kind: str) -> dict:
@@ -73,7 +74,7 @@ def expect_rejection(directory: pathlib.Path, otlp: OtlpStandIn) -> None:
     with (directory / "ship.log").open("a") as log:
         shipper = subprocess.Popen(
             [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
-             "--state-dir", directory / "ship"], stderr=log)
+             "--state-dir", directory / "ship", "--runtime-dir", directory / "run"], stderr=log)
         try:
             eventually(lambda: "rejected 1 profiles of a request: wrong" in (directory / "ship.log").read_text(),
                        "a rejection is logged")

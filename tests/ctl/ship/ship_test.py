@@ -54,7 +54,8 @@ class Shipper:
     def start(self) -> None:
         self.process = subprocess.Popen(
             [BUILD / "profctl", "--socket", self.directory / "profd.sock", "ship", "--config", self.directory / "ship.toml",
-             "--state-dir", self.directory / "ship"], stderr=(self.directory / "ship.log").open("a"))
+             "--state-dir", self.directory / "ship", "--runtime-dir", self.directory / "run"],
+            stderr=(self.directory / "ship.log").open("a"))
 
     def end(self, how: int) -> int:
         self.process.send_signal(how)
@@ -169,7 +170,16 @@ def arrived_after(engine: StandIn, count: int) -> bool:
     return len(windows_of(list(engine.received))) >= count
 
 
+def expect_two_directories(directory: pathlib.Path) -> None:
+    done = subprocess.run(
+        [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
+         "--state-dir", directory / "ship", "--runtime-dir", f"{directory}/ship/"],
+        capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and "--runtime-dir is the same" in done.stderr, done
+
+
 def run(directory: pathlib.Path, engine: StandIn, shipper: Shipper) -> None:
+    expect_two_directories(directory)
     shipper.start()
     eventually(lambda: arrived_after(engine, 3), "three windows arrive")
 
