@@ -165,6 +165,10 @@ Result<void> ShipStatusWriter::open() {
                 "others than root and profd-ship may write to " + directory_,
                 "give another --runtime-dir");
   }
+  if (is_locked(fd.get())) {
+    return fail(ErrorCode::kBusy, directory_ + " is in use by another profctl ship",
+                "end that one, or give another --runtime-dir");
+  }
   // Locked before others can open it, so that none of them has a lock of its own.
   const std::string next = std::string(kLockFile) + ".next";
   (void)::unlinkat(fd.get(), next.c_str(), 0);

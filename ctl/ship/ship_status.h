@@ -25,7 +25,7 @@ namespace profd {
 
 inline constexpr const char* kShipRuntimeDirectory = "/run/profd-ship";
 
-// One process for a directory.
+// One process for a directory: a second one gets kBusy.
 class ShipStatusWriter {
  public:
   // Is made where only it itself is absent. One that is a link, or that another user may write to,

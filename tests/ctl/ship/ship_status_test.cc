@@ -191,6 +191,18 @@ TEST_F(ShipStatusTest, NothingIsWrittenToADirectoryOfAnotherUser) {
   EXPECT_FALSE(fs::exists(directory_ / "a.report"));
 }
 
+TEST_F(ShipStatusTest, ADirectoryInUseIsBusy) {
+  ASSERT_TRUE(writer_->write({report_of("a")}));
+  ShipStatusWriter second(directory_);
+  const auto written = second.write({report_of("b")});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kBusy);
+  EXPECT_NE(written.error().hint, "");
+  EXPECT_THAT(read().endpoints, ElementsAre(report_of("a")));
+  writer_.reset();
+  EXPECT_TRUE(second.write({report_of("b")}));
+}
+
 TEST_F(ShipStatusTest, NothingIsWrittenThroughALink) {
   fs::create_directory(directory_ / "real");
   fs::create_directory_symlink("real", directory_ / "link");
