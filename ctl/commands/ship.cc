@@ -19,13 +19,11 @@
 #include "ctl/ship/ship_status.h"
 #include "formats/base/errors.h"
 #include "formats/base/utf8_text.h"
-#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
 
 constexpr const char* kShipStateDirectory = "/var/lib/profd-ship";
-constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -54,17 +52,16 @@ class Ship final : public Subcommand {
   }
 
   Result<int> run(Client& client, const Console& console) override {
-    const auto text = read_whole_file(config_, AT_FDCWD, kMaxConfigBytes);
-    if (!text) return text.error();
-    ShipConfigReading reading = read_ship_config(*text, config_);
-    if (!reading.errors.empty()) return report_all(console, reading.errors);
+    auto reading = load_ship_config(config_);
+    if (!reading) return reading.error();
+    if (!reading->errors.empty()) return report_all(console, reading->errors);
     if (checks_only_) {
       if (!console.json) console.out << config_ << " is valid\n";
       return kExitOk;
     }
-    SplitOptions& split = reading.config.split;
+    SplitOptions& split = reading->config.split;
     if (split.host.empty()) split.host = host_name();
-    return ship(client, console, reading.config);
+    return ship(client, console, reading->config);
   }
 
  private:

@@ -11,12 +11,10 @@
 #include "ctl/ship/push_outcome.h"
 #include "ctl/ship/ship_config.h"
 #include "ctl/ship/ship_status.h"
-#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
 
-constexpr std::size_t kMaxShipConfigBytes = std::size_t{1} << 20;
 constexpr PushLimits kCheckLimits{.connect = std::chrono::seconds(3),
                                   .send = std::chrono::seconds(3),
                                   .answer = std::chrono::seconds(5)};
@@ -82,17 +80,18 @@ CheckPoint judge_reply(CheckPoint point, const Engine& engine, const PushReply& 
 }  // namespace
 
 CheckReport check_ship(const std::string& config_file, const std::string& runtime_directory) {
-  const auto text = read_whole_file(config_file, AT_FDCWD, kMaxShipConfigBytes);
-  if (!text && text.error().code == ErrorCode::kNotFound) return {};
-  if (!text) {
-    return {ship_point(state_of(text.error()), text.error().message, "sudo profctl doctor")};
+  const auto reading = load_ship_config(config_file);
+  if (!reading && reading.error().code == ErrorCode::kNotFound) return {};
+  if (!reading) {
+    const Error& error = reading.error();
+    const bool may_not = error.code == ErrorCode::kPermissionDenied;
+    return {ship_point(state_of(error), error.message, may_not ? "sudo profctl doctor" : "")};
   }
-  const ShipConfigReading reading = read_ship_config(*text, config_file);
-  if (!reading.errors.empty()) {
-    const Error& first = reading.errors.front();
+  if (!reading->errors.empty()) {
+    const Error& first = reading->errors.front();
     return {ship_point(state_of(first), first.message, first.hint)};
   }
-  const auto endpoints = endpoints_of(reading.config);
+  const auto endpoints = endpoints_of(reading->config);
   CheckReport report(endpoints.size() + 1);
   report[0] = check_life(runtime_directory);
   std::vector<std::jthread> threads;

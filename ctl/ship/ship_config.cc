@@ -17,10 +17,12 @@
 #include "formats/base/log_text.h"
 #include "formats/base/nearest_name.h"
 #include "formats/base/utf8_text.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
 
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxEndpoints = 16;
 constexpr std::size_t kMaxRules = 1000;
 constexpr std::size_t kMaxRuleLabels = 16;
@@ -392,11 +394,18 @@ ShipConfigReading read_ship_config(std::string_view text, const std::string& fil
     reader.read_file(toml::parse(text));
   } catch (const toml::parse_error& error) {
     const auto& where = error.source().begin;
-    reading.errors.push_back(malformed(file + ":" + std::to_string(where.line) + ":" +
-                                       std::to_string(where.column) + ": " +
-                                       log_text(std::string(error.description()))));
+    reading.errors.push_back(invalid_argument(file + ":" + std::to_string(where.line) + ":" +
+                                              std::to_string(where.column) + ": " +
+                                              log_text(std::string(error.description()))));
   }
   return reading;
+}
+
+Result<ShipConfigReading> load_ship_config(const std::string& file) {
+  const auto text = read_whole_file(file, AT_FDCWD, kMaxFileBytes + 1);
+  if (!text) return text.error();
+  if (text->size() > kMaxFileBytes) return invalid_argument(file + " has more than 1 MiB");
+  return read_ship_config(*text, file);
 }
 
 }  // namespace profd

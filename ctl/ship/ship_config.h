@@ -77,9 +77,13 @@ struct ShipConfig {
 
 struct ShipConfigReading {
   ShipConfig config;
-  std::vector<Error> errors;  // "FILE:LINE:COLUMN: what", in the order of their places
+  // kInvalidArgument, "FILE:LINE:COLUMN: what", in the order of their places.
+  std::vector<Error> errors;
 };
 
 [[nodiscard]] ShipConfigReading read_ship_config(std::string_view text, const std::string& file);
+
+// Of a file. kInvalidArgument: it has more than 1 MiB; others: it can't be read.
+[[nodiscard]] Result<ShipConfigReading> load_ship_config(const std::string& file);
 
 }  // namespace profd

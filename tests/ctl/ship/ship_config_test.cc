@@ -1,5 +1,9 @@
 #include "ctl/ship/ship_config.h"
 
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -166,6 +170,35 @@ TEST(ShipConfigTest, EachInvalidValueIsNamedWithItsPlace) {
     ASSERT_FALSE(errors.empty()) << one.text;
     EXPECT_THAT(errors[0], StartsWith(one.error)) << one.text;
   }
+}
+
+// profctl exits with 2 then, after which systemd does not start it again.
+TEST(ShipConfigTest, EachErrorIsAnInvalidArgument) {
+  for (const char* text : {"x = \n", "[[pyroscope]\n", "hots = \"h\"\n", ""}) {
+    const auto errors = read_ship_config(text, "f").errors;
+    ASSERT_FALSE(errors.empty()) << text;
+    for (const Error& error : errors) EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(ShipConfigTest, AFileIsReadWholeOrNotAtAll) {
+  std::string pattern = std::filesystem::temp_directory_path() / "ship-config-XXXXXX";
+  const std::filesystem::path directory = ::mkdtemp(pattern.data());
+  const std::string file = directory / "ship.toml";
+  EXPECT_EQ(load_ship_config(file).error().code, ErrorCode::kNotFound);
+  const auto load = [&file](std::size_t bytes) {
+    std::ofstream(file) << kEndpoint << std::string(bytes - kEndpoint.size(), '\n');
+    return load_ship_config(file);
+  };
+  const auto largest = load(std::size_t{1} << 20);
+  ASSERT_TRUE(largest);
+  EXPECT_THAT(largest->errors, SizeIs(0));
+  EXPECT_THAT(largest->config.pyroscope, SizeIs(1));
+  const auto larger = load((std::size_t{1} << 20) + 1);
+  ASSERT_FALSE(larger);
+  EXPECT_EQ(larger.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(larger.error().message, HasSubstr("more than 1 MiB"));
+  std::filesystem::remove_all(directory);
 }
 
 TEST(ShipConfigTest, MetricsAreServedWhereTheFileSays) {
