@@ -106,7 +106,9 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
       outcome.error = answer_error(ErrorCode::kBusy, reply, "raise the limits of the tenant");
       if (!outcome.retry_after) outcome.retry_after = std::chrono::seconds(1);
       return outcome;
-    // A proxy's: the engine may have it.
+    // The other side has abandoned the request (499), or waits no longer for the engine (504): the
+    // engine may have it.
+    case 499:
     case 504:
       outcome.kind = Kind::kUnknown;
       outcome.error = answer_error(ErrorCode::kTimeout, reply);
@@ -123,8 +125,8 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
   // say what is to be done, come first.
   if (is_html_page(reply) && reply.status / 100 == 4) return page_instead_of(reply, engine);
   outcome.error = answer_error(ErrorCode::kUnavailable, reply);
-  const bool is_refusal = (reply.status / 100 == 4 && reply.status != 499) ||
-                          (reply.status == 500 && engine.refuses_with_500);
+  const bool is_refusal =
+      reply.status / 100 == 4 || (reply.status == 500 && engine.refuses_with_500);
   if (is_refusal) {
     outcome.kind = Kind::kRefused;
     outcome.error.code = ErrorCode::kInvalidArgument;

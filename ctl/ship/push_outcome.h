@@ -48,6 +48,11 @@ struct EngineAnswers {
   bool refuses_with_500 = false;                           // such a profile will never be stored
 };
 
+// 502 is kLater, though a proxy also gives it where it has lost the answer of an engine that stored
+// the profile: the usual reason is an engine that is down, and as kUnknown each profile of such an
+// outage would be lost. At most one profile is stored twice each time that happens. 503 comes from
+// an engine that is not ready, which has stored nothing.
+//
 // Errors are JSON with a message (Connect: connectrpc.com/docs/protocol; grpc-gateway), or a
 // google.rpc.Status in protobuf (OTLP), or any text.
 [[nodiscard]] PushOutcome classify(const PushReply& reply, const EngineAnswers& engine = {});

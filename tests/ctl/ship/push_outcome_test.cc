@@ -28,6 +28,8 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
     unsigned status;
     Kind kind;
   };
+  // 499: the other side has abandoned a request that the engine may have. 502: a proxy whose engine
+  // is down gives it, for hours perhaps.
   for (const Case& one : std::vector<Case>{{200, Kind::kStored},
                                            {204, Kind::kLater},
                                            {302, Kind::kLater},
@@ -40,9 +42,10 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
                                            {413, Kind::kTooLarge},
                                            {422, Kind::kRefused},
                                            {429, Kind::kTooLarge},
-                                           {499, Kind::kLater},
+                                           {499, Kind::kUnknown},
                                            {500, Kind::kLater},
                                            {501, Kind::kLater},
+                                           {502, Kind::kLater},
                                            {503, Kind::kLater},
                                            {504, Kind::kUnknown}}) {
     EXPECT_EQ(classify(answer_of(one.status)).kind, one.kind) << one.status;
