@@ -1,14 +1,17 @@
 #include "ctl/ship/otlp_request.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <protozero/exception.hpp>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
+#include <protozero/varint.hpp>
 
 #include "ctl/ship/engine.h"
 #include "formats/base/errors.h"
@@ -377,6 +380,18 @@ PushOutcome outcome_of(const OtlpRejection& rejection) {
                                     " profiles of a request: " + log_text(rejection.message))};
 }
 
+// Others (JSON, or a text of a proxy) say nothing of rejections that is read.
+bool is_protobuf_answer(const PushReply& reply) {
+  return reply.content_type.empty() || reply.content_type.starts_with("application/x-protobuf");
+}
+
+PushOutcome malformed_answer() {
+  return {.kind = PushOutcome::Kind::kUnknown,
+          .retry_after = std::nullopt,
+          .error = malformed("the endpoint answered 200 with a malformed or cut body, so it is not "
+                             "known whether it stored the profile")};
+}
+
 class Otlp final : public Engine {
  public:
   explicit Otlp(std::string tenant) : tenant_(std::move(tenant)) {}
@@ -400,7 +415,8 @@ class Otlp final : public Engine {
     PushOutcome outcome = profd::classify(reply, kOtlpAnswers);
     if (outcome.kind != PushOutcome::Kind::kStored) return outcome;
     const OtlpRejection rejection = read_otlp_rejection(reply.body);
-    return rejection.profiles > 0 ? outcome_of(rejection) : outcome;
+    if (rejection.profiles > 0) return outcome_of(rejection);
+    return rejection.is_malformed && is_protobuf_answer(reply) ? malformed_answer() : outcome;
   }
 
  private:
@@ -433,6 +449,15 @@ void read_partial_success(protozero::pbf_reader message, OtlpRejection& rejectio
   }
 }
 
+// The message that `reader` is at, or what there is of one that was cut.
+protozero::pbf_reader beginning_of_message(const protozero::pbf_reader& reader) {
+  const char* begin = reader.data().data();
+  const char* const end = begin + reader.data().size();
+  const std::uint64_t length = protozero::decode_varint(&begin, end);
+  const auto rest = static_cast<std::size_t>(end - begin);
+  return {begin, static_cast<std::size_t>(std::min<std::uint64_t>(length, rest))};
+}
+
 }  // namespace
 
 std::string encode_otlp_request(const SeriesLabels& labels, PprofProfile profile) {
@@ -445,10 +470,11 @@ OtlpRejection read_otlp_rejection(std::string_view answer) {
     protozero::pbf_reader response(answer.data(), answer.size());
     while (response.next(otlp::response::kPartialSuccess,
                          protozero::pbf_wire_type::length_delimited)) {
-      read_partial_success(response.get_message(), rejection);
+      read_partial_success(beginning_of_message(response), rejection);
+      response.skip();
     }
   } catch (const protozero::exception&) {
-    return {};
+    rejection.is_malformed = true;
   }
   return rejection;
 }

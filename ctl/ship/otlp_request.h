@@ -40,9 +40,10 @@ namespace profd {
 struct OtlpRejection {
   std::int64_t profiles = 0;  // 0: none
   std::string message;
+  bool is_malformed = false;  // the answer; it may have been cut
 };
 
-// Of ExportProfilesServiceResponse. Nothing of an answer that is malformed.
+// Of ExportProfilesServiceResponse. A malformed answer has what comes before the malformed place.
 [[nodiscard]] OtlpRejection read_otlp_rejection(std::string_view answer);
 
 }  // namespace profd

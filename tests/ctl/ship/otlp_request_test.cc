@@ -205,10 +205,15 @@ TEST(OtlpRequestTest, ARejectionIsRead) {
       "wrong";
   EXPECT_EQ(read_otlp_rejection(answer).profiles, 3);
   EXPECT_EQ(read_otlp_rejection(answer).message, "wrong");
+  EXPECT_FALSE(read_otlp_rejection(answer).is_malformed);
   for (std::size_t length = 0; length < answer.size(); ++length) {
-    EXPECT_EQ(read_otlp_rejection(answer.substr(0, length)).profiles, 0) << length;
+    const OtlpRejection cut = read_otlp_rejection(answer.substr(0, length));
+    EXPECT_EQ(cut.is_malformed, length > 0) << length;
+    EXPECT_EQ(cut.profiles, length < 4 ? 0 : 3) << length;
+    EXPECT_EQ(cut.message, "") << length;
   }
   EXPECT_EQ(read_otlp_rejection("\x12\x01x").profiles, 0);
+  EXPECT_FALSE(read_otlp_rejection("\x12\x01x").is_malformed);
 }
 
 TEST(OtlpEngineTest, ARequestIsPackedAndHasTheTenant) {
@@ -233,6 +238,15 @@ TEST(OtlpEngineTest, AnswersAreThoseOfTheSpecification) {
   const PushOutcome rejected = engine->classify(reply);
   EXPECT_EQ(rejected.kind, PushOutcome::Kind::kRefused);
   EXPECT_THAT(rejected.error.message, HasSubstr("rejected 1 profiles of a request: sum\\x1b"));
+  reply.body.resize(4);  // with what was rejected
+  EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kRefused);
+  reply.body.resize(3);
+  EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kUnknown);
+  EXPECT_NE(engine->classify(reply).error.message, "");
+  reply.body = "{}";
+  reply.content_type = "application/json";
+  EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kStored);
+  reply.content_type = "";
   reply.status = 500;
   EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kRefused);
   reply.status = 503;
