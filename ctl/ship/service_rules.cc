@@ -120,7 +120,10 @@ std::string_view workload_of(std::string_view pod) {
   constexpr std::size_t kRandomLength = 5;
   const std::string_view owner = without_part(pod, kRandomLetters, kRandomLength, kRandomLength);
   if (owner.size() == pod.size()) return without_part(pod, kDecimalDigits, 1, 4);
-  return without_part(owner, kRandomLetters, 8, 10);  // of the ReplicaSet
+  const std::string_view deployment = without_part(owner, kRandomLetters, 8, 10);
+  if (deployment.size() < owner.size()) return deployment;
+  // The minutes since 1970 of a CronJob's run.
+  return without_part(owner, kDecimalDigits, 8, std::string_view::npos);
 }
 
 std::optional<Service> service_of(const ProcessLabelTexts& process, bool is_kernel,

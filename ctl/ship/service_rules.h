@@ -47,7 +47,8 @@ struct Service {
 [[nodiscard]] bool matches_pattern(std::string_view pattern, std::string_view text);
 
 // What made a pod, by the form of its name: "web" of a Deployment's "web-7d4b9c6f5d-x2x9z", of a
-// DaemonSet's "web-x2x9z" and of a StatefulSet's "web-0"; another name as it is.
+// DaemonSet's "web-x2x9z", of a CronJob's "web-28401120-x2x9z" and of a StatefulSet's "web-0";
+// another name as it is.
 [[nodiscard]] std::string_view workload_of(std::string_view pod);
 
 }  // namespace profd

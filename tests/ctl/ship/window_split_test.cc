@@ -170,7 +170,10 @@ TEST(WorkloadTest, IsThePodWithoutWhatKubernetesAdds) {
                                            {"my-db-0", "my-db"},
                                            {"my-db-12345", "my-db-12345"},
                                            {"kube-apiserver-node1", "kube-apiserver-node1"},
-                                           {"backup-28401120-x2x9z", "backup-28401120"},
+                                           {"backup-28401120-x2x9z", "backup"},
+                                           {"backup-29401121-x2x9z", "backup"},
+                                           {"backup-2840112-x2x9z", "backup-2840112"},
+                                           {"backup-28401120", "backup-28401120"},
                                            {"web", "web"},
                                            {"-x2x9z", "-x2x9z"},
                                            {"", ""}}) {
