@@ -348,6 +348,12 @@ TEST_F(PushClientTest, EachAddressOfAHostIsTried) {
   EXPECT_EQ(push_once(server.url("http", "profd.example")).status, 200U);
 }
 
+TEST_F(PushClientTest, LocalhostIsThisHostWithoutALookup) {
+  const Server server({store_all});
+  EXPECT_EQ(push_once(server.url("http", "localhost")).status, 200U);
+  EXPECT_EQ(lookups_, 0);
+}
+
 TEST_F(PushClientTest, ANameThatNobodyKnowsIsAnErrorWithARemedy) {
   surroundings_.lookup = look_up_host;
   const PushReply reply = push_once("http://no..name");
