@@ -81,7 +81,6 @@ PushOutcome page_instead_of(const PushReply& reply, const EngineAnswers& engine)
 
 PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) {
   PushOutcome outcome;
-  outcome.retry_after = parse_retry_after(reply.retry_after);
   switch (reply.status) {
     case 401:
     case 403:
@@ -104,7 +103,7 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
     case 429:
       outcome.kind = Kind::kTooLarge;
       outcome.error = answer_error(ErrorCode::kBusy, reply, "raise the limits of the tenant");
-      if (!outcome.retry_after) outcome.retry_after = std::chrono::seconds(1);
+      outcome.retry_after = parse_retry_after(reply.retry_after).value_or(std::chrono::seconds(1));
       return outcome;
     // The other side has abandoned the request (499), or waits no longer for the engine (504): the
     // engine may have it.
@@ -112,6 +111,10 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
     case 504:
       outcome.kind = Kind::kUnknown;
       outcome.error = answer_error(ErrorCode::kTimeout, reply);
+      return outcome;
+    case 503:
+      outcome.error = answer_error(ErrorCode::kUnavailable, reply);
+      outcome.retry_after = parse_retry_after(reply.retry_after);
       return outcome;
     case 404:
     case 405:
@@ -157,7 +160,7 @@ PushOutcome classify(const PushReply& reply, const EngineAnswers& engine) {
 }
 
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view text) {
-  constexpr unsigned kMost = 3600;
+  constexpr unsigned kMost = 600;
   unsigned seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
