@@ -1,6 +1,7 @@
 // Ships the windows of the history to the engines of a fleet, until a signal ends it.
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -79,6 +80,9 @@ class Ship final : public Subcommand {
   }
 
   Result<int> ship(const Client& client, const Console& console, const ShipConfig& config) const {
+    // The process will have the secrets of endpoints: no other one of its user reads its memory, and
+    // no core dump has it.
+    (void)::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (has_one_directory()) {
       return invalid_argument("--runtime-dir is the same as --state-dir",
                               "give two directories: any user can read what is in --runtime-dir");
