@@ -50,17 +50,18 @@ TEST_F(HttpAuthTest, APasswordIsEncoded) {
 }
 
 TEST_F(HttpAuthTest, WhatNoHeaderMayHaveIsRefusedAndNotShown) {
-  for (const char* text : {"secret\nX: y", "secret\rx", "secret\x7f", "secret\tx"}) {
+  for (const char* text : {"t0ken\nX: y", "t0ken\rx", "t0ken\x7f", "t0ken\tx"}) {
     write(text);
     for (const auto& read : {bearer(), basic()}) {
       ASSERT_FALSE(read) << text;
       EXPECT_THAT(read.error().message, HasSubstr(path_ + " has bytes that no header may have"));
-      EXPECT_THAT(read.error().message + read.error().hint, Not(HasSubstr("secret\n")));
+      EXPECT_THAT(read.error().message + read.error().hint, Not(HasSubstr("t0ken")));
     }
   }
-  for (const char* text : {"secret x", "secret\xc3\xa4"}) {
+  for (const char* text : {"t0ken x", "t0ken\xc3\xa4"}) {
     write(text);
-    EXPECT_FALSE(bearer()) << text;
+    ASSERT_FALSE(bearer()) << text;
+    EXPECT_THAT(bearer().error().message + bearer().error().hint, Not(HasSubstr("t0ken")));
   }
 }
 

@@ -145,6 +145,7 @@ TEST(MetricsServerTest, ItKnowsWhetherOtherHostsReachIt) {
   };
   EXPECT_FALSE(is_public("127.0.0.1"));
   EXPECT_FALSE(is_public("127.0.0.2"));
+  EXPECT_TRUE(is_public("0.0.0.0"));
 }
 
 }  // namespace
