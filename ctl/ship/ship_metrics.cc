@@ -15,9 +15,8 @@ namespace profd {
 namespace {
 
 // Those that have a series before the first loss.
-constexpr auto kWindowReasons =
-    std::to_array<std::string_view>({"gone", "in_future", "malformed", "refused", "too_large",
-                                     "too_old", "unknown", "unreadable"});
+constexpr auto kWindowReasons = std::to_array<std::string_view>(
+    {"gone", "in_future", "malformed", "refused", "too_large", "too_old", "unknown", "unreadable"});
 constexpr auto kProfileReasons = std::to_array<std::string_view>(
     {"ended", "invalid_labels", "refused", "too_large", "too_old", "unknown"});
 
@@ -104,7 +103,8 @@ void add_sent(MetricsText& out, const Reports& reports) {
 }
 
 void add_losses(MetricsText& out, const Reports& reports) {
-  out.counter("profd_ship_windows_dropped_total", "Windows of which nothing was stored.",
+  out.counter("profd_ship_windows_dropped_total",
+              "Windows of which nothing was stored, or may not have been.",
               each_reason(reports, kWindowReasons,
                           [](const EndpointReport& one) { return windows_lost(one); }));
   out.counter("profd_ship_profiles_dropped_total",

@@ -4,7 +4,8 @@
 //     running      locked by the process that writes them
 //
 // A reader takes what is there for hostile: it reads files of root, of the user profd-ship and of
-// its own user alone, within bounds, and waits for nothing.
+// its own user alone, within bounds, and waits for no file. For the name of another owner, it may
+// wait for a directory service (getpwuid(3)).
 
 #pragma once
 
