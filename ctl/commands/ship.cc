@@ -80,8 +80,8 @@ class Ship final : public Subcommand {
   }
 
   Result<int> ship(const Client& client, const Console& console, const ShipConfig& config) const {
-    // The process will have the secrets of endpoints: no other one of its user reads its memory, and
-    // no core dump has it.
+    // It will have the secrets of endpoints in memory, which no other process of its user can read
+    // then, and which no core dump has.
     (void)::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (has_one_directory()) {
       return invalid_argument("--runtime-dir is the same as --state-dir",

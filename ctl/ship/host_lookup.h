@@ -31,7 +31,8 @@ class BoundedLookup {
   explicit BoundedLookup(HostLookup lookup) : lookup_(std::move(lookup)) {}
 
   // An address is its own result, and "localhost" is this host without a lookup (RFC 6761, section
-  // 6.3): secrets go there in clear text, and a DNS server could name another one. kTimeout: over the limit, or the program is to end.
+  // 6.3): secrets go there in clear text, and a DNS server could name another host. kTimeout: over
+  // the limit, or the program is to end.
   [[nodiscard]] Result<HostAddresses> find(const std::string& host, const WaitLimit& limit);
 
  private:

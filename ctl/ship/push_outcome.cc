@@ -75,8 +75,8 @@ PushOutcome wrong_place(const PushReply& reply, const std::string& what,
 }
 
 PushOutcome page_instead_of(const PushReply& reply, const EngineAnswers& engine) {
-  return wrong_place(
-      reply, "the endpoint answers with a page, so it is no " + std::string(engine.engine), engine);
+  const std::string name(engine.engine);
+  return wrong_place(reply, "the endpoint answers with a page, so it is no " + name, engine);
 }
 
 PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) {

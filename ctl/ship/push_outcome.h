@@ -57,8 +57,8 @@ struct EngineAnswers {
 // google.rpc.Status in protobuf (OTLP), or any text.
 [[nodiscard]] PushOutcome classify(const PushReply& reply, const EngineAnswers& engine = {});
 
-// Of a Retry-After header, which is honoured with 429 and 503: seconds; a date is not understood. At
-// most ten minutes, so that an endpoint can't stop what is sent to it.
+// Of a Retry-After header, which is honoured with 429 and 503: seconds; a date is not understood.
+// At most ten minutes, so that an endpoint can't stop what is sent to it.
 [[nodiscard]] std::optional<std::chrono::seconds> parse_retry_after(std::string_view text);
 
 // The pause before try `failures` + 1: a random part (`random` in [0, 1)) of 0.5 s that doubles
