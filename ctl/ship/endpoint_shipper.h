@@ -143,10 +143,10 @@ class EndpointShipper {
   std::chrono::milliseconds pause_{0};  // between its profiles
   bool may_have_arrived_ = false;       // something of it
   std::optional<ShipTime> ending_since_;
-  unsigned failures_ = 0;               // one after the other
-  EndpointReport report_;               // but for the state
-  ShipTime failing_since_;              // where there are failures
-  bool source_fails_ = false;           // they began there
+  unsigned failures_ = 0;      // one after the other
+  EndpointReport report_;      // but for the state
+  ShipTime failing_since_;     // where there are failures
+  bool source_fails_ = false;  // they began there
   bool is_failure_logged_ = false;
   std::optional<ShipTime> recovered_at_;
   std::string refusal_;  // that was logged last

@@ -281,13 +281,14 @@ TEST_F(ReportTest, OptionsThatExcludeEachOtherAreRefused) {
 
 TEST_F(ReportTest, WhatMatchesNothingIsNotFound) {
   const std::string file = write(random_.profile());
-  for (const Arguments& arguments : std::vector<Arguments>{{"report", file, "--focus", "nosuch"},
-                                                           {"report", file, "--callers", "nosuch"},
-                                                           {"report", file, "-n", "nosuch"},
-                                                           {"report", file, "-u", "nosuch"},
-                                                           {"report", file, "-p", "7"},
-                                                           {"diff", file, file, "--focus", "nosuch"},
-                                                           {"report", "nosuch.pb.gz"}}) {
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"report", file, "--focus", "nosuch"},
+                              {"report", file, "--callers", "nosuch"},
+                              {"report", file, "-n", "nosuch"},
+                              {"report", file, "-u", "nosuch"},
+                              {"report", file, "-p", "7"},
+                              {"diff", file, file, "--focus", "nosuch"},
+                              {"report", "nosuch.pb.gz"}}) {
     EXPECT_EQ(run(arguments).code, kExitNotFound) << testing::PrintToString(arguments);
   }
 }
