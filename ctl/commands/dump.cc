@@ -11,18 +11,20 @@ class Dump final : public Subcommand {
   void add_options(OptionList& list) override {
     list.operand("SESSION", "The id that 'profctl start' printed", session_);
     add_output(list, "./profd-RESULT, which is printed", output_);
+    add_written_list(list, written_);
   }
 
   Result<int> run(Client& client, const Console& console) override {
     if (auto checked = check_output(output_); !checked) return checked.error();
     const auto result = client.dump(session_);
     if (!result) return result.error();
-    return fetch_result(client, *result, output_, console);
+    return fetch_result(client, *result, output_, written_, console);
   }
 
  private:
   std::string session_;
   Destination output_;
+  WrittenList written_;
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ class Export final : public Subcommand {
       return invalid_argument("no time range is given", "give --last 10m, or --since and --until");
     });
     add_output(list, "./profd-RESULT, which is printed", output_);
+    add_written_list(list, written_);
     list.option("--by", "KEY", "Split into a file for each process, unit or container", by_);
     list.rule([this, &list]() -> Result<void> {
       if (by_.empty()) return {};
@@ -43,12 +44,13 @@ class Export final : public Subcommand {
     const auto result = client.export_windows(request_);
     if (!result) return explained_absence(result.error(), request_.range, client);
     if (result->note) console.err << "profctl: " << printable(*result->note) << "\n";
-    return fetch_result(client, *result, output_, console);
+    return fetch_result(client, *result, output_, written_, console);
   }
 
  private:
   ExportRequest request_;
   Destination output_;
+  WrittenList written_{.all_option = "--all-files"};  // --all is a target
   std::string by_;
 };
 

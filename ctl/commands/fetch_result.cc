@@ -5,6 +5,7 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -57,22 +58,41 @@ Result<void> write_files(Client& client, const ResultInfo& result, OutputDirecto
   return output.sync();
 }
 
-// "PATH  SAMPLES" for each profile, the one with the most samples first; "PATH" for other files.
-void print_files(const ResultInfo& result, const fs::path& directory, const Console& console) {
+std::string line_of_file(const fs::path& file) { return printable(file.string()); }
+
+// "PATH  SAMPLES"
+std::string line_of_file(const fs::path& file, std::uint64_t samples) {
+  return line_of_file(file) + "  " + counted(samples, "sample");
+}
+
+// A host has hundreds of processes, so the list of their files ends early.
+void print_lines(const std::vector<std::string>& lines, const fs::path& directory,
+                 const WrittenList& written, const Console& console) {
+  if (written.is_quiet) return;
+  const std::size_t shown = written.has_all ? lines.size() : std::min(lines.size(), kShownRows);
+  for (const std::string& line : std::span(lines).first(shown)) console.out << line << "\n";
+  if (shown == lines.size()) return;
+  say_not_shown(std::to_string(lines.size() - shown) + " more",
+                written.all_option + "; all are in " + printable(directory.string()), console);
+}
+
+// The profile with the most samples first, then the files that are no profiles.
+void print_files(const ResultInfo& result, const fs::path& directory, const WrittenList& written,
+                 const Console& console) {
   std::vector<ProfileSummary> profiles = result.summary.profiles;
   std::ranges::stable_sort(profiles, std::ranges::greater(), &ProfileSummary::samples);
-  std::set<std::string> printed;
+  std::vector<std::string> lines;
+  lines.reserve(result.files.size() + 1);
+  std::set<std::string> listed;
   for (const ProfileSummary& profile : profiles) {
-    console.out << printable((directory / profile.path).string()) << "  "
-                << counted(profile.samples, "sample") << "\n";
-    printed.insert(profile.path);
+    lines.push_back(line_of_file(directory / profile.path, profile.samples));
+    listed.insert(profile.path);
   }
   for (const ResultFile& file : result.files) {
-    if (!printed.contains(file.path)) {
-      console.out << printable((directory / file.path).string()) << "\n";
-    }
+    if (!listed.contains(file.path)) lines.push_back(line_of_file(directory / file.path));
   }
-  console.out << printable((directory / kSummaryName).string()) << "\n";
+  lines.push_back(line_of_file(directory / kSummaryName));
+  print_lines(lines, directory, written, console);
 }
 
 // A JVM writes a perf map only when --ask-runtime asks for it.
@@ -191,23 +211,23 @@ void delete_copy_of_daemon(Client& client, const ResultInfo& result, const Conso
 }
 
 Result<int> fetch_directory(Client& client, const ResultInfo& result, const std::string& directory,
-                            const Console& console) {
+                            const WrittenList& written, const Console& console) {
   const std::string shown = directory.empty() ? "profd-" + result.result : directory;
   std::vector<std::string> names{kSummaryName};
   for (const ResultFile& file : result.files) names.push_back(file.path);
   auto output = OutputDirectory::open(shown, names);
   if (!output) return output.error();
-  if (auto written = write_files(client, result, *output); !written) return written.error();
+  if (auto done = write_files(client, result, *output); !done) return done.error();
   output->keep();
   // For the functions that are shown at the end; the directory is written without it.
-  const auto packed = result.named_profile && !console.json
+  const auto packed = result.named_profile && !console.json && !written.is_quiet
                           ? client.fetch(result.result, *result.named_profile)
                           : Result<std::string>(std::string());
   delete_copy_of_daemon(client, result, console);
   if (console.json) {
     console.out << to_json(result.summary) << "\n";
   } else {
-    print_files(result, shown, console);
+    print_files(result, shown, written, console);
   }
   print_remarks(result.summary, console);
   const bool has_objects = !std::ranges::all_of(result.files, is_profile);
@@ -312,6 +332,17 @@ Result<std::vector<PartFile>> split_files(const std::string& packed,
   return files;
 }
 
+std::vector<std::string> lines_of_parts(const std::vector<PartFile>& files,
+                                        const fs::path& directory) {
+  std::vector<std::string> lines;
+  lines.reserve(files.size());
+  for (const PartFile& file : files) {
+    lines.push_back(
+        line_of_file(directory / file.path, static_cast<std::uint64_t>(file.samples)));
+  }
+  return lines;
+}
+
 // Empty: `report` cannot read such a file.
 std::string source_path(const std::string& file, const Destination& destination) {
   const bool is_source =
@@ -320,7 +351,7 @@ std::string source_path(const std::string& file, const Destination& destination)
 }
 
 Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destination& destination,
-                        const Console& console) {
+                        const WrittenList& written, const Console& console) {
   const std::string shown = destination.path.empty() ? "profd-" + result.result : destination.path;
   const auto packed = fetch_named_profile(client, result);
   if (!packed) return packed.error();
@@ -331,38 +362,38 @@ Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destinat
   auto output = OutputDirectory::open(shown, names);
   if (!output) return output.error();
   for (const PartFile& file : *files) {
-    if (auto written = output->write(file.path, file.bytes); !written) return written.error();
+    if (auto done = output->write(file.path, file.bytes); !done) return done.error();
   }
   if (auto synced = output->sync(); !synced) return synced.error();
   output->keep();
   delete_copy_of_daemon(client, result, console);
-  if (console.json) console.out << to_json(result.summary) << "\n";
-  for (const PartFile& file : *files) {
-    if (console.json) break;
-    console.out << printable((fs::path(shown) / file.path).string()) << "  "
-                << counted(static_cast<std::uint64_t>(file.samples), "sample") << "\n";
+  if (console.json) {
+    console.out << to_json(result.summary) << "\n";
+  } else {
+    print_lines(lines_of_parts(*files, shown), shown, written, console);
   }
   print_remarks(result.summary, console);
+  if (written.is_quiet) return kExitOk;
   const std::string hottest = files->empty() ? "" : fs::path(shown) / files->front().path;
   print_hottest(*packed, source_path(hottest, destination), console);
   return kExitOk;
 }
 
 Result<int> fetch_file(Client& client, const ResultInfo& result, const Destination& destination,
-                       const Console& console) {
+                       const WrittenList& written, const Console& console) {
   const auto packed = fetch_named_profile(client, result);
   if (!packed) return packed.error();
-  if (auto written = write_file(*packed, result.summary.session, destination); !written) {
-    return written.error();
+  if (auto done = write_file(*packed, result.summary.session, destination); !done) {
+    return done.error();
   }
   delete_copy_of_daemon(client, result, console);
   if (destination.path != "-" && console.json) {
     console.out << to_json(result.summary) << "\n";
-  } else if (destination.path != "-") {
-    console.out << printable(destination.path) << "  "
-                << counted(result.summary.ledger.written, "sample") << "\n";
+  } else if (destination.path != "-" && !written.is_quiet) {
+    console.out << line_of_file(destination.path, result.summary.ledger.written) << "\n";
   }
   print_remarks(result.summary, console);
+  if (written.is_quiet) return kExitOk;
   print_hottest(*packed, source_path(destination.path, destination), console);
   return kExitOk;
 }
@@ -379,10 +410,11 @@ Result<void> check_output(const Destination& destination) {
 }
 
 Result<int> fetch_result(Client& client, const ResultInfo& result, const Destination& destination,
-                         const Console& console) {
-  if (destination.by) return fetch_parts(client, result, destination, console);
-  return destination.is_file() ? fetch_file(client, result, destination, console)
-                               : fetch_directory(client, result, destination.path, console);
+                         const WrittenList& written, const Console& console) {
+  if (destination.by) return fetch_parts(client, result, destination, written, console);
+  return destination.is_file()
+             ? fetch_file(client, result, destination, written, console)
+             : fetch_directory(client, result, destination.path, written, console);
 }
 
 }  // namespace profd

@@ -19,10 +19,10 @@ namespace profd {
 
 // Writes every file of the result and session.json to a directory (an empty path: ./profd-RESULT),
 // its named profile to a file, or the parts of it to files of a directory (Destination::by).
-// Deletes the copy of the daemon when all of it is on disk, and prints the path of each file, or
-// session.json with --json; nothing for standard output. Returns kExitOk. After an error a
-// directory is as it was before, and the daemon still has the result.
+// Deletes the copy of the daemon when all of it is on disk, and prints the paths of files as
+// `written` says, or session.json with --json; nothing for standard output. Returns kExitOk. After
+// an error a directory is as it was before, and the daemon still has the result.
 Result<int> fetch_result(Client& client, const ResultInfo& result, const Destination& destination,
-                         const Console& console);
+                         const WrittenList& written, const Console& console);
 
 }  // namespace profd

@@ -42,8 +42,7 @@ void print_history(const History& history, const Console& console) {
   }
   print_table(std::move(rows), console.out);
   if (history.left_out != 0) {
-    console.err << "profctl: " << counted(history.left_out, "older window")
-                << " not shown: use --until, --limit or --all\n";
+    say_not_shown(counted(history.left_out, "older window"), "--until, --limit or --all", console);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,9 +11,6 @@
 #include "formats/base/result.h"
 
 namespace profd {
-
-// Lists end there unless --all or --limit is given: what is left fits on a screen.
-inline constexpr std::size_t kShownRows = 20;
 
 // "cc1plus x14 121 %", "backup.service 44.0 %"
 [[nodiscard]] std::string group_text(const GroupShare& group);

@@ -220,7 +220,7 @@ class Ps final : public Subcommand {
         is_by_process_ ? table_of_processes(window, limit) : table_of_groups(window, limit);
     print_table(std::move(table.rows), console.out);
     if (table.left_out != 0) {
-      console.err << "profctl: " << table.left_out << " more not shown: use --all\n";
+      say_not_shown(std::to_string(table.left_out) + " more", "--all", console);
     }
   }
 

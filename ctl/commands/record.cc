@@ -38,6 +38,7 @@ struct RecordOptions {
   // long as the command.
   std::vector<std::string> command;
   Destination output;
+  WrittenList written{.all_option = "--all-files"};  // --all is a target
   bool ask_runtime = false;
 };
 
@@ -184,7 +185,9 @@ class Recording {
       }
       if (Clock::now() - asked_ >= kAskInterval) ask_runtimes();
       // A progress line would be mixed with the output of a command.
-      if (!command_) progress.show(*session, options_.request.duration_ms);
+      if (!command_ && !options_.written.is_quiet) {
+        progress.show(*session, options_.request.duration_ms);
+      }
     }
   }
 
@@ -233,7 +236,7 @@ class Recording {
       (void)client_.remove(result->result);
       return nothing_matched("'profctl ps' shows the names of those that used the CPU");
     }
-    auto fetched = fetch_result(client_, *result, output, console);
+    auto fetched = fetch_result(client_, *result, output, options_.written, console);
     if (is_empty && found_.are_there && !found_.are_of_caller && sees_own_processes_alone()) {
       console.err << "profctl: the processes of that name belong to other users\n"
                      "hint: root and the group profd may sample them\n";
@@ -292,6 +295,7 @@ class Record final : public Subcommand {
     list.rule([this] { return check_target(); });
     add_ask_runtime(list, options_.request.target, options_.ask_runtime);
     add_output(list, "./profd-SESSION", options_.output);
+    add_written_list(list, options_.written);
   }
 
   Result<int> run(Client& client, const Console& console) override {

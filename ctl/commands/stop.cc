@@ -12,6 +12,7 @@ class Stop final : public Subcommand {
   void add_options(OptionList& list) override {
     list.operand("SESSION", "The id that 'profctl start' printed", session_);
     add_output(list, "./profd-SESSION", output_);
+    add_written_list(list, written_);
     list.flag("--ask-runtime",
               "Ask the JVMs that the session was started with for the symbols of their JIT code",
               ask_runtime_);
@@ -24,7 +25,7 @@ class Stop final : public Subcommand {
     if (ask_runtime_) ask_targets(client, console);
     const auto result = client.stop(session_);
     if (!result) return result.error();
-    return fetch_result(client, *result, output_, console);
+    return fetch_result(client, *result, output_, written_, console);
   }
 
  private:
@@ -40,6 +41,7 @@ class Stop final : public Subcommand {
 
   std::string session_;
   Destination output_;
+  WrittenList written_;
   bool ask_runtime_ = false;
 };
 

@@ -26,6 +26,13 @@ struct Destination {
   [[nodiscard]] bool is_file() const { return form != ResultForm::kDirectory && !by; }
 };
 
+// How much of the list of written files is printed.
+struct WrittenList {
+  bool is_quiet = false;             // nothing
+  bool has_all = false;              // else the first lines
+  std::string all_option = "--all";  // what gives all, for messages
+};
+
 // `format` is "dir", "pprof", "folded" or "speedscope"; empty: by the extension of `output`.
 // kInvalidArgument: another format, or none for standard output.
 [[nodiscard]] Result<Destination> make_destination(const std::string& output,

@@ -167,4 +167,15 @@ void add_output(OptionList& list, const std::string& by_default, Destination& de
   });
 }
 
+void add_written_list(OptionList& list, WrittenList& written) {
+  list.flag("-q,--quiet", "Print neither the written files nor the hottest functions",
+            written.is_quiet);
+  list.flag(written.all_option, "Print all written files, not the first 20", written.has_all);
+  list.rule([&written]() -> Result<void> {
+    if (!written.is_quiet || !written.has_all) return {};
+    return invalid_argument("--quiet and " + written.all_option + " exclude each other",
+                            "leave out one of them");
+  });
+}
+
 }  // namespace profd

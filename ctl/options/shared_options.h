@@ -40,4 +40,7 @@ void add_range(OptionList& list, TimeRange& range);
 // --output and --format; `by_default` names in the help the directory that is used otherwise.
 void add_output(OptionList& list, const std::string& by_default, Destination& destination);
 
+// --quiet and WrittenList::all_option, which is not --all where that is a target.
+void add_written_list(OptionList& list, WrittenList& written);
+
 }  // namespace profd

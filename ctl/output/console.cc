@@ -34,6 +34,10 @@ int report(const Console& console, const Error& error) {
   return exit_code_of(error.code);
 }
 
+void say_not_shown(const std::string& what, const std::string& options, const Console& console) {
+  console.err << "profctl: " << what << " not shown: use " << options << "\n";
+}
+
 std::string printable(std::string_view text) { return without_controls(valid_utf8(text)); }
 
 }  // namespace profd

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -41,6 +42,12 @@ struct Console {
 // Prints "profctl: CAUSE" and, if there is one, "hint: HINT"; or both as JSON, in the form in which
 // the daemon sends errors (formats/api/error_json.h). Returns the exit code of the error.
 int report(const Console& console, const Error& error);
+
+// Lists of text end there unless --all or --limit is given: what is left fits on a screen.
+inline constexpr std::size_t kShownRows = 20;
+
+// Says on standard error that a list has more: "profctl: WHAT not shown: use OPTIONS".
+void say_not_shown(const std::string& what, const std::string& options, const Console& console);
 
 // Makes text of processes and of the daemon safe for a terminal: control characters (C0, DEL,
 // C1) and format characters such as U+202E become '?', bytes that are not UTF-8 become U+FFFD.

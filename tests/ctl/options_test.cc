@@ -374,6 +374,10 @@ TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
       {{"ps", "--all", "-n", "3"}, "--all"},
       {{"history", "--all", "-n", "3"}, "--all"},
       {{"export", "--last", "1h", "--", "ls"}, "--"},
+      {{"stop", "5f2c01ab", "-q", "--all"}, "--quiet and --all exclude each other"},
+      {{"dump", "5f2c01ab", "-q", "--all"}, "--quiet and --all exclude each other"},
+      {{"record", "-a", "-q", "--all-files"}, "--quiet and --all-files exclude"},
+      {{"export", "--last", "1h", "--quiet", "--all-files"}, "--quiet and --all-files exclude"},
       {{"convert", "log", "-o", "x", "--format", "pdf"}, "invalid --format 'pdf'"},
       {{"convert", "log"}, "output"},
   };
