@@ -103,7 +103,10 @@ class ShowDiff final : public Subcommand {
 
   Result<Side> make_side(Client& client, const SourceRequest& request, const Console& console) {
     const auto source = open_source(client, request);
-    if (!source) return explained_absence(source.error(), range_of_source(request), client);
+    if (!source) {
+      return with_hint_on_names(explained_absence(source.error(), range_of_source(request), client),
+                                request.target);
+    }
     for (const std::string& note : source->notes) {
       console.err << "profctl: " << printable(source->title + ": " + note) << "\n";
     }

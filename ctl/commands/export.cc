@@ -42,7 +42,10 @@ class Export final : public Subcommand {
     if (auto checked = check_output(output_); !checked) return checked.error();
     request_.profile_only = output_.form != ResultForm::kDirectory;
     const auto result = client.export_windows(request_);
-    if (!result) return explained_absence(result.error(), request_.range, client);
+    if (!result) {
+      return with_hint_on_names(explained_absence(result.error(), request_.range, client),
+                                request_.target);
+    }
     if (result->note) console.err << "profctl: " << printable(*result->note) << "\n";
     return fetch_result(client, *result, output_, written_, console);
   }

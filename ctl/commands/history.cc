@@ -5,7 +5,6 @@
 #include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
-#include "ctl/options/values.h"
 #include "ctl/output/text.h"
 #include "formats/base/errors.h"
 
@@ -55,7 +54,7 @@ class ShowHistory final : public Subcommand {
     add_processes(list, request_.target, "--comm");
     add_range(list, request_.range);
     list.option("-n,--limit", "N", "Show the newest N windows, 1 to 1000 [20; with --json 100]",
-                {request_.limit, parse_limit});
+                {request_.limit, parse_limit_not_name});
     list.flag("--all", "Show the newest 1000 windows", all_);
     list.rule([this, &list]() -> Result<void> {
       has_limit_ = list.given("--limit");

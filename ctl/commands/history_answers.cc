@@ -1,7 +1,9 @@
 #include "ctl/commands/history_answers.h"
 
+#include <algorithm>
 #include <chrono>
 
+#include "ctl/options/values.h"
 #include "ctl/output/text.h"
 #include "formats/base/errors.h"
 #include "formats/base/time_text.h"
@@ -12,6 +14,11 @@ namespace {
 bool is_future(const TimeRange& range) {
   return std::chrono::milliseconds(range.since_ms) >
          std::chrono::system_clock::now().time_since_epoch();
+}
+
+// A process may have such a name, but a number of rows is more likely.
+bool has_digits_alone(const std::string& name) {
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
 }  // namespace
@@ -39,6 +46,24 @@ Error no_windows_in(const TimeRange& range, Client& client) {
 Error explained_absence(const Error& error, const std::optional<TimeRange>& range, Client& client) {
   const bool is_explained = error.code == ErrorCode::kNotFound && range && is_future(*range);
   return is_explained ? no_windows_in(*range, client) : error;
+}
+
+Result<std::uint64_t> parse_limit_not_name(const std::string& text) {
+  auto limit = parse_limit(text);
+  if (limit) return limit;
+  Error error = limit.error();
+  error.hint = "-n is --limit here, for example -n 10; to match by name use --comm";
+  return error;
+}
+
+Error with_hint_on_names(Error error, const TargetRequest& target) {
+  if (error.code != ErrorCode::kNotFound) return error;
+  const auto number = std::ranges::find_if(target.comms, has_digits_alone);
+  if (number == target.comms.end()) return error;
+  const std::string hint = "-n is --comm here, the name of a process; report and diff show " +
+                           *number + " rows with --limit " + *number;
+  error.hint = error.hint.empty() ? hint : hint + "; " + error.hint;
+  return error;
 }
 
 std::string text_of_ms(std::uint64_t ms) {

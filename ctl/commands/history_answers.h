@@ -8,6 +8,7 @@
 
 #include "ctl/client/client.h"
 #include "formats/api/history_api.h"
+#include "formats/api/start_request.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -21,6 +22,13 @@ namespace profd {
 // The error, or no_windows_in() where it says that nothing was found in a time that has not come.
 [[nodiscard]] Error explained_absence(const Error& error, const std::optional<TimeRange>& range,
                                       Client& client);
+
+// As parse_limit(), for -n where it is --limit: a user may mean --comm, which -n is elsewhere.
+[[nodiscard]] Result<std::uint64_t> parse_limit_not_name(const std::string& text);
+
+// The error. Where nothing was found and a name of the target is a number, as after "-n 20", its
+// hint says what -n is.
+[[nodiscard]] Error with_hint_on_names(Error error, const TargetRequest& target);
 
 // Local time.
 [[nodiscard]] std::string text_of_ms(std::uint64_t ms);

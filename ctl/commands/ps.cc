@@ -12,7 +12,6 @@
 #include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
-#include "ctl/options/values.h"
 #include "ctl/output/text.h"
 #include "formats/base/errors.h"
 
@@ -146,15 +145,6 @@ void remark_that_mode_is_off(Client& client, const Console& console) {
                  "on\nhint: 'profctl doctor' shows how to switch it on\n";
 }
 
-// perf and record name processes by -n.
-Result<std::uint64_t> parse_limit_of_ps(const std::string& text) {
-  auto limit = parse_limit(text);
-  if (limit) return limit;
-  Error error = limit.error();
-  error.hint = "-n is --limit here: 'profctl ps -n 10'; to match by name use --comm";
-  return error;
-}
-
 class Ps final : public Subcommand {
  public:
   Ps() : Subcommand("ps", "Show who used the CPU in the last window, or in a time range") {}
@@ -164,7 +154,7 @@ class Ps final : public Subcommand {
     add_range(list, request_.range);
     list.flag("--processes", "List each process, not units and commands", is_by_process_);
     list.option("-n,--limit", "N", "Show the N that used most [20; with --json all]",
-                {limit_, parse_limit_of_ps});
+                {limit_, parse_limit_not_name});
     list.flag("--all", "Show all", all_);
     list.rule([this, &list]() -> Result<void> {
       has_range_ = list.given("--since") || list.given("--until") || list.given("--last");

@@ -51,7 +51,10 @@ std::optional<TimeRange> range_of_source(const SourceRequest& request) {
 Result<Source> open_shown_source(Client& client, const SourceRequest& request,
                                  const Console& console) {
   auto source = open_source(client, request);
-  if (!source) return explained_absence(source.error(), range_of_source(request), client);
+  if (!source) {
+    return with_hint_on_names(explained_absence(source.error(), range_of_source(request), client),
+                              request.target);
+  }
   for (const std::string& note : source->notes) {
     console.err << "profctl: " << printable(note) << "\n";
   }

@@ -57,7 +57,7 @@ Result<std::uint64_t> parse_delay(const std::string& text) {
 Result<std::uint64_t> parse_refreshes(const std::string& text) {
   if (auto count = parse_limit(text)) return count;
   return invalid_argument("invalid --iterations " + text + " (1 or more)",
-                          "give how often to refresh, for example -n 1");
+                          "give how often to refresh, as -n 1; to match by name use --comm");
 }
 
 // A session of the target. Without one, of all that the caller may see, and `request` then says

@@ -228,6 +228,16 @@ TEST_F(HistoryTest, AnExportIsFetchedLikeAnyResult) {
   EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
 }
 
+TEST_F(HistoryTest, ANumberAsNameIsExplainedWhereNothingMatched) {
+  service_.error = fail(ErrorCode::kNotFound, "no process matched", "see ps");
+  const Ran ran = run({"export", "--last", "1h", "-n", "20", "-o", out_});
+  EXPECT_EQ(ran.code, kExitNotFound);
+  EXPECT_THAT(ran.err, HasSubstr("hint: -n is --comm here, the name of a process; "));
+  EXPECT_THAT(ran.err, HasSubstr("--limit 20; see ps\n"));
+  EXPECT_THAT(run({"export", "--last", "1h", "-n", "tar20", "-o", out_}).err,
+              HasSubstr("no process matched\nhint: see ps\n"));
+}
+
 TEST_F(HistoryTest, AnExportToAFileAsksForTheProfileAlone) {
   (void)run({"export", "--last", "10m", "-o", out_.parent_path() / "all.pb.gz"});
   (void)run({"export", "--last", "10m", "-o", out_.parent_path() / "split", "--by", "unit"});

@@ -318,10 +318,13 @@ TEST_F(OptionsTest, AnEmptyArgumentHasTheNameOfItsOption) {
   }
 }
 
-TEST_F(OptionsTest, ANameAsLimitOfPsHasTheOptionForNames) {
-  const Error error = refused({"ps", "-n", "nginx"});
-  EXPECT_THAT(error.message, HasSubstr("--limit 'nginx'"));
-  EXPECT_THAT(error.hint, HasSubstr("to match by name use --comm"));
+TEST_F(OptionsTest, ANameAsLimitHasTheOptionForNames) {
+  for (const char* subcommand : {"ps", "history"}) {
+    const Error error = refused({subcommand, "-n", "nginx"});
+    EXPECT_THAT(error.message, HasSubstr("--limit 'nginx'"));
+    EXPECT_EQ(error.hint, "-n is --limit here, for example -n 10; to match by name use --comm");
+  }
+  EXPECT_THAT(refused({"top", "-n", "nginx"}).hint, HasSubstr("to match by name use --comm"));
 }
 
 TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {

@@ -293,6 +293,27 @@ TEST_F(ReportTest, WhatMatchesNothingIsNotFound) {
   }
 }
 
+// Elsewhere -n is the number of rows.
+TEST_F(ReportTest, ANumberAsNameHasTheOptionForTheNumberOfRows) {
+  const std::string file = write(random_.profile());
+  const std::string picture = scratch_.path() / "x.svg";
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"report", file, "-n", "20"},
+                              {"flame", file, "-n", "20", "-o", picture},
+                              {"diff", file, file, "-n", "20"}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound) << arguments.front();
+    EXPECT_THAT(ran.err, HasSubstr("no sample is of comm 20"));
+    EXPECT_THAT(ran.err, HasSubstr("hint: -n is --comm here, the name of a process; report and "
+                                   "diff show 20 rows with --limit 20"));
+    EXPECT_EQ(ran.out, "");
+  }
+  const Ran name = run({"report", file, "-n", "nosuch"});
+  EXPECT_EQ(name.code, kExitNotFound);
+  EXPECT_THAT(name.err, HasSubstr("no sample is of comm nosuch"));
+  EXPECT_THAT(name.err, Not(HasSubstr("--limit")));
+}
+
 TEST_F(ReportTest, TargetsChooseProcessesByTheirLabels) {
   const std::string file = write(random_.profile());
   const auto traces = test::traces_of(file);
