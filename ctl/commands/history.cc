@@ -5,6 +5,7 @@
 #include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
+#include "ctl/output/columns.h"
 #include "ctl/output/text.h"
 #include "formats/base/errors.h"
 
@@ -27,19 +28,28 @@ double most_of(const History& history) {
   return most;
 }
 
-// The bars are as long as the window that used most is full.
+// The bars are as long as the window that used most is full. On a terminal of 80 columns they
+// stay, and the columns behind them are left out.
 void print_history(const History& history, const Console& console) {
   constexpr std::size_t kBarColumns = 16;
   const double most = most_of(history);
-  TableRows rows{{"STARTED", "DURATION", "CPU", "", "SAMPLES", "LOST", "HOTTEST"}};
+  FittingTable table({{.title = "STARTED", .kind = ColumnKind::kText},
+                      {.title = "CPU"},
+                      {.title = "", .kind = ColumnKind::kOptional},
+                      {.title = "DURATION", .kind = ColumnKind::kOptional},
+                      {.title = "SAMPLES", .is_optional = true},
+                      {.title = "LOST", .is_optional = true},
+                      {.title = "HOTTEST", .kind = ColumnKind::kName, .keeps_start = true}});
   for (const WindowShares& window : history.windows) {
-    rows.push_back({local_text(window.started), duration_text(std::round(window.seconds)),
-                    cpu_text(window.cpu_percent),
-                    bar_text(most > 0 ? window.cpu_percent / most : 0, kBarColumns),
-                    std::to_string(window.samples), std::to_string(sum_of(window.lost)),
-                    hottest_text(window)});
+    table.add({{local_text(window.started)},
+               {cpu_text(window.cpu_percent)},
+               {bar_text(most > 0 ? window.cpu_percent / most : 0, kBarColumns)},
+               {duration_text(std::round(window.seconds))},
+               {std::to_string(window.samples)},
+               {std::to_string(sum_of(window.lost))},
+               {hottest_text(window)}});
   }
-  print_table(std::move(rows), console.out);
+  console.out << table.text(console.screen);
   if (history.left_out != 0) {
     say_not_shown(counted(history.left_out, "older window"), "--until, --limit or --all", console);
   }

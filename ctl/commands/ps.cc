@@ -12,6 +12,8 @@
 #include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
+#include "ctl/output/columns.h"
+#include "ctl/output/terminal.h"
 #include "ctl/output/text.h"
 #include "formats/base/errors.h"
 
@@ -36,15 +38,26 @@ std::string jit_text(const ProcessShare& process) {
 
 constexpr std::size_t kContainerChars = 12;  // as docker shows ids
 
-std::vector<std::string> row_of(const ProcessShare& process) {
-  return {cpu_text(process.cpu_percent),
-          std::to_string(process.pid),
-          process.comm,
-          process.unit.value_or("-"),
-          process.container.value_or("-").substr(0, kContainerChars),
-          std::to_string(process.samples),
-          share_text(process.complete_samples, process.user_samples),
-          jit_text(process)};
+std::vector<ColumnHead> heads_of_ps() {
+  return {{.title = "CPU"},
+          {.title = "PID"},
+          {.title = "COMMAND", .kind = ColumnKind::kName, .keeps_start = true},
+          {.title = "UNIT", .kind = ColumnKind::kName, .keeps_start = true},
+          {.title = "CONTAINER", .kind = ColumnKind::kOptional, .keeps_start = true},
+          {.title = "SAMPLES", .is_optional = true},
+          {.title = "COMPLETE", .is_optional = true},
+          {.title = "JIT CODE", .kind = ColumnKind::kOptional, .keeps_start = true}};
+}
+
+std::vector<TableText> row_of(const ProcessShare& process) {
+  return {{cpu_text(process.cpu_percent)},
+          {std::to_string(process.pid)},
+          {process.comm},
+          {process.unit.value_or("-")},
+          {process.container.value_or("-").substr(0, kContainerChars)},
+          {std::to_string(process.samples)},
+          {share_text(process.complete_samples, process.user_samples)},
+          {jit_text(process)}};
 }
 
 // The names of its processes, the ones that used most first: "cc1plus, as, ..."
@@ -63,8 +76,8 @@ std::string names_of(std::span<const ProcessShare* const> processes) {
 
 // One process stands in the row as it is; several are added up, as are those that one process had
 // by exec under other names. The list of processes may end before those of a small group.
-std::vector<std::string> row_of(const GroupShare& group,
-                                std::span<const ProcessShare* const> processes) {
+std::vector<TableText> row_of(const GroupShare& group,
+                              std::span<const ProcessShare* const> processes) {
   if (processes.size() == 1) return row_of(*processes.front());
   std::uint64_t user_samples = 0;
   std::uint64_t complete_samples = 0;
@@ -72,19 +85,20 @@ std::vector<std::string> row_of(const GroupShare& group,
     user_samples += process->user_samples;
     complete_samples += process->complete_samples;
   }
-  return {cpu_text(group.cpu_percent),
-          group.processes == 1 && !processes.empty() ? std::to_string(processes.front()->pid)
-                                                     : "x" + std::to_string(group.processes),
-          processes.empty() ? group.name : names_of(processes),
-          group.is_unit ? group.name : "-",
-          "-",
-          std::to_string(group.samples),
-          share_text(complete_samples, user_samples),
-          "-"};
+  const bool has_pid = group.processes == 1 && !processes.empty();
+  return {{cpu_text(group.cpu_percent)},
+          {has_pid ? std::to_string(processes.front()->pid)
+                   : "x" + std::to_string(group.processes)},
+          {processes.empty() ? group.name : names_of(processes)},
+          {group.is_unit ? group.name : "-"},
+          {"-"},
+          {std::to_string(group.samples)},
+          {share_text(complete_samples, user_samples)},
+          {"-"}};
 }
 
 struct PsTable {
-  TableRows rows{{"CPU", "PID", "COMMAND", "UNIT", "CONTAINER", "SAMPLES", "COMPLETE", "JIT CODE"}};
+  FittingTable table = FittingTable(heads_of_ps());
   std::size_t left_out = 0;
 };
 
@@ -111,30 +125,36 @@ struct Members {
 };
 
 PsTable table_of_groups(const WindowShares& window, std::size_t limit) {
-  PsTable table;
+  PsTable ps;
   const Members members(window);
   const std::size_t shown = std::min(window.groups.size(), limit);
   for (const GroupShare& group : std::span(window.groups).first(shown)) {
-    table.rows.push_back(row_of(group, members.of(group)));
+    ps.table.add(row_of(group, members.of(group)));
   }
-  table.left_out = window.groups.size() - shown;
-  return table;
+  ps.left_out = window.groups.size() - shown;
+  return ps;
 }
 
 PsTable table_of_processes(const WindowShares& window, std::size_t limit) {
-  PsTable table;
+  PsTable ps;
   const std::size_t shown = std::min(window.processes.size(), limit);
   for (const ProcessShare& process : std::span(window.processes).first(shown)) {
-    table.rows.push_back(row_of(process));
+    ps.table.add(row_of(process));
   }
-  table.left_out = window.processes.size() - shown;
-  return table;
+  ps.left_out = window.processes.size() - shown;
+  return ps;
 }
 
 // Windows with gaps between them cover less than the time from the first to the last.
 std::string times_of(const WindowShares& window) {
   return local_text(window.started) + " to " + local_text(window.ended) + ", " +
          duration_text(std::round(window.seconds)) + " of samples";
+}
+
+std::string heading_of(const WindowShares& window) {
+  return times_of(window) + ": CPU " + cpu_text(window.cpu_percent) + ", " +
+         std::to_string(window.samples) + " samples, " + std::to_string(sum_of(window.lost)) +
+         " lost";
 }
 
 // The last window may then be days old.
@@ -203,14 +223,13 @@ class Ps final : public Subcommand {
   }
 
   void print(const WindowShares& window, const Console& console) const {
-    console.out << times_of(window) << ": CPU " << cpu_text(window.cpu_percent) << ", "
-                << window.samples << " samples, " << sum_of(window.lost) << " lost\n\n";
+    console.out << wrapped(heading_of(window), console.screen) << "\n\n";
     const std::size_t limit = all_ ? SIZE_MAX : has_limit_ ? limit_ : kShownRows;
-    PsTable table =
+    const PsTable ps =
         is_by_process_ ? table_of_processes(window, limit) : table_of_groups(window, limit);
-    print_table(std::move(table.rows), console.out);
-    if (table.left_out != 0) {
-      say_not_shown(std::to_string(table.left_out) + " more", "--all", console);
+    console.out << ps.table.text(console.screen);
+    if (ps.left_out != 0) {
+      say_not_shown(std::to_string(ps.left_out) + " more", "--all", console);
     }
   }
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -82,6 +83,23 @@ std::string start_that_fits(std::string_view text, std::size_t columns) {
     if (is_first_byte(text[at]) && --left == 0) break;
   }
   return std::string(text.substr(0, at)) + "…";
+}
+
+std::string wrapped(std::string_view text, const Screen& screen) {
+  if (!screen.is_terminal()) return std::string(text);
+  std::string lines;
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    const std::size_t columns = columns_of(word);
+    const bool fits = used + 1 + columns <= screen.width;
+    if (used != 0) lines += fits ? ' ' : '\n';
+    used = used != 0 && fits ? used + 1 + columns : columns;
+    lines += word;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
 }
 
 bool show_in_pager(std::string_view text) {

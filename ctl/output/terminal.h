@@ -38,6 +38,9 @@ enum class TextColor : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow 
 // The start of a text that is wider than `columns`, which then ends in "…".
 [[nodiscard]] std::string start_that_fits(std::string_view text, std::size_t columns);
 
+// The text in lines that fit the screen, broken at blanks; a longer word has a line of its own.
+[[nodiscard]] std::string wrapped(std::string_view text, const Screen& screen);
+
 // Shows the text with $PAGER, or less. False: there is none ("" and "cat" are none), or it could
 // not be started; the caller then prints the text.
 [[nodiscard]] bool show_in_pager(std::string_view text);

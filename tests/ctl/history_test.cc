@@ -2,7 +2,10 @@
 
 #include <time.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -56,6 +59,33 @@ WindowShares window() {
   return window;
 }
 
+// Two hundred short processes of a service, and a compile.
+WindowShares busy_window() {
+  WindowShares busy = window();
+  busy.processes.clear();
+  for (std::uint32_t pid = 1; pid <= 200; ++pid) {
+    ProcessShare share = process(pid % 2 == 0 ? "tar" : "gzip", 0.22);
+    share.pid = pid;
+    share.unit = "backup.service";
+    busy.processes.push_back(share);
+  }
+  for (std::uint32_t pid = 301; pid <= 314; ++pid) {
+    ProcessShare share = process("cc1plus", 8.65);
+    share.pid = pid;
+    share.unit = "session-3.scope";
+    busy.processes.push_back(share);
+  }
+  // Of the service too, though its name is that of the other group.
+  busy.processes[0].comm = "cc1plus";
+  busy.groups = {{.cpu_percent = 121.1, .name = "cc1plus", .processes = 14, .samples = 14 * 114},
+                 {.cpu_percent = 44,
+                  .name = "backup.service",
+                  .is_unit = true,
+                  .processes = 200,
+                  .samples = 200 * 114}};
+  return busy;
+}
+
 class HistoryTest : public test::ProfctlTest {
  protected:
   HistoryTest() {
@@ -67,6 +97,10 @@ class HistoryTest : public test::ProfctlTest {
     ::unsetenv("TZ");
     ::tzset();
   }
+
+  Ran run_on_screen(const std::vector<std::string>& arguments, std::size_t width) {
+    return run_with_socket(server_.socket(), arguments, false, Screen{.width = width});
+  }
 };
 
 TEST_F(HistoryTest, PsIsATableInLocalTime) {
@@ -75,11 +109,11 @@ TEST_F(HistoryTest, PsIsATableInLocalTime) {
   EXPECT_EQ(ran.out,
             "2026-01-02 15:05:00 to 2026-01-02 15:06:00, 1 min of samples: CPU 122 %, 120 samples, "
             "2 lost\n\n"
-            "CPU     PID  COMMAND    UNIT           CONTAINER     SAMPLES  COMPLETE  JIT CODE\n"
-            "10.0 %  812  nginx      nginx.service  -             114      99.0 %    -\n"
-            "0.5 %   812  evil?[31m  -              cccccccccccc  114      99.0 %    -\n"
-            "0.2 %   812  c          bad?unit       -             114      99.0 %    -\n"
-            "0.0 %   812  d          -              -             114      99.0 %    -\n");
+            "   CPU  PID  COMMAND    UNIT           CONTAINER     SAMPLES  COMPLETE  JIT CODE\n"
+            "10.0 %  812  nginx      nginx.service  -                 114    99.0 %  -\n"
+            " 0.5 %  812  evil?[31m  -              cccccccccccc      114    99.0 %  -\n"
+            " 0.2 %  812  c          bad?unit       -                 114    99.0 %  -\n"
+            " 0.0 %  812  d          -              -                 114    99.0 %  -\n");
 }
 
 TEST_F(HistoryTest, PsSaysThatTheWindowIsOldWhereContinuousModeIsOff) {
@@ -104,43 +138,86 @@ TEST_F(HistoryTest, PsIsCutToANumber) {
   EXPECT_THAT(service_.asked, SizeIs(0));
 }
 
-// Two hundred short processes of a service, and a compile: each is one line.
+// Each is one line.
 TEST_F(HistoryTest, PsRanksUnitsAndCommands) {
-  WindowShares busy = window();
-  busy.processes.clear();
-  for (std::uint32_t pid = 1; pid <= 200; ++pid) {
-    ProcessShare share = process(pid % 2 == 0 ? "tar" : "gzip", 0.22);
-    share.pid = pid;
-    share.unit = "backup.service";
-    busy.processes.push_back(share);
-  }
-  for (std::uint32_t pid = 301; pid <= 314; ++pid) {
-    ProcessShare share = process("cc1plus", 8.65);
-    share.pid = pid;
-    share.unit = "session-3.scope";
-    busy.processes.push_back(share);
-  }
-  // Of the service too, though its name is that of the other group.
-  busy.processes[0].comm = "cc1plus";
-  busy.groups = {{.cpu_percent = 121.1, .name = "cc1plus", .processes = 14, .samples = 14 * 114},
-                 {.cpu_percent = 44,
-                  .name = "backup.service",
-                  .is_unit = true,
-                  .processes = 200,
-                  .samples = 200 * 114}};
-  service_.windows.windows = {busy};
+  service_.windows.windows = {busy_window()};
   EXPECT_EQ(
       run({"ps"}).out,
       "2026-01-02 15:05:00 to 2026-01-02 15:06:00, 1 min of samples: CPU 122 %, 120 samples, "
       "2 lost\n\n"
-      "CPU     PID   COMMAND            UNIT            CONTAINER  SAMPLES  COMPLETE  JIT CODE\n"
-      "121 %   x14   cc1plus            -               -          1596     99.0 %    -\n"
-      "44.0 %  x200  cc1plus, tar, ...  backup.service  -          22800    99.0 %    -\n");
+      "   CPU   PID  COMMAND            UNIT            CONTAINER  SAMPLES  COMPLETE  JIT CODE\n"
+      " 121 %   x14  cc1plus            -               -             1596    99.0 %  -\n"
+      "44.0 %  x200  cc1plus, tar, ...  backup.service  -            22800    99.0 %  -\n");
   EXPECT_THAT(run({"history"}).out, HasSubstr("cc1plus x14 121 %, backup.service 44.0 %"));
   const Ran each = run({"ps", "--processes"});
   EXPECT_THAT(each.out, HasSubstr("backup.service"));
   EXPECT_THAT(each.err, HasSubstr("194 more not shown"));
   EXPECT_EQ(run({"ps", "--processes", "--all"}).err.find("not shown"), std::string::npos);
+}
+
+TEST_F(HistoryTest, LinesFitTheTerminal) {
+  WindowShares busy = busy_window();
+  busy.processes[0].unit = busy.groups[1].name = std::string(200, 'u') + ".service";
+  busy.processes[1].jit = JitNames{.runtime = "Node.js",
+                                   .file = "jit-812.dump",
+                                   .functions = 1234,
+                                   .samples = 500,
+                                   .named_samples = 499};
+  service_.windows.windows = {busy, window()};
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"ps"}, {"ps", "--processes", "--all"}, {"history"}}) {
+    for (const std::size_t width : {40U, 47U, 60U, 80U, 100U, 132U, 200U}) {
+      std::istringstream lines(run_on_screen(arguments, width).out);
+      std::size_t count = 0;
+      for (std::string line; std::getline(lines, line); ++count) {
+        EXPECT_LE(columns_of(line), width) << line;
+      }
+      EXPECT_GT(count, 2U) << arguments.front() << " " << width;
+    }
+  }
+}
+
+TEST_F(HistoryTest, ANarrowTerminalKeepsWhoUsedTheCpu) {
+  service_.windows.windows = {busy_window()};
+  const Ran ps = run_on_screen({"ps"}, 40);
+  EXPECT_THAT(ps.out, HasSubstr("44.0 %  x200  cc1plus, ta…  backup.serv…\n"));
+  EXPECT_THAT(ps.out, HasSubstr("121 %   x14  cc1plus       -\n"));
+  EXPECT_THAT(ps.out, Not(HasSubstr("SAMPLES")));
+  const Ran wider = run_on_screen({"ps"}, 80);
+  EXPECT_THAT(wider.out, HasSubstr("cc1plus, tar, ...  backup.service"));
+  EXPECT_THAT(wider.out, HasSubstr("COMPLETE"));
+  EXPECT_THAT(wider.out, Not(HasSubstr("JIT CODE")));
+  EXPECT_THAT(run_on_screen({"ps"}, 100).out, HasSubstr("JIT CODE"));
+}
+
+// Before the numbers behind it: a spike is seen by it.
+TEST_F(HistoryTest, ANarrowTerminalLeavesOutTheBarLast) {
+  service_.windows.windows = {busy_window()};
+  const Ran narrow = run_on_screen({"history"}, 40);
+  EXPECT_THAT(narrow.out, HasSubstr("2026-01-02 15:05:00  122 %  cc1plus x14…\n"));
+  const Ran usual = run_on_screen({"history"}, 80);
+  EXPECT_THAT(usual.out, HasSubstr("122 %  ████████████████  cc1plus x14 121 %"));
+  EXPECT_THAT(usual.out, Not(HasSubstr("DURATION")));
+  const Ran wide = run_on_screen({"history"}, 132);
+  EXPECT_THAT(wide.out, HasSubstr("DURATION  SAMPLES  LOST  HOTTEST"));
+  EXPECT_THAT(wide.out, HasSubstr("cc1plus x14 121 %, backup.service 44.0 %\n"));
+}
+
+TEST_F(HistoryTest, APipeGetsWholeTexts) {
+  WindowShares busy = busy_window();
+  const std::string unit = std::string(200, 'u') + ".service";
+  busy.processes[0].unit = busy.groups[1].name = unit;
+  busy.processes[0].jit = JitNames{.runtime = "Node.js",
+                                   .file = "jit-812.dump",
+                                   .functions = 1234,
+                                   .samples = 500,
+                                   .named_samples = 499};
+  service_.windows.windows = {busy};
+  const Ran ps = run({"ps", "--processes"});
+  EXPECT_THAT(ps.out, HasSubstr(unit));
+  EXPECT_THAT(ps.out, HasSubstr("Node.js 99.8 % named, 1234 functions in jit-812.dump\n"));
+  EXPECT_THAT(ps.out, Not(HasSubstr("…")));
+  EXPECT_THAT(run({"history"}).out, HasSubstr(unit + " 44.0 %\n"));
 }
 
 TEST_F(HistoryTest, AProcessOfSeveralNamesHasItsPid) {
@@ -202,10 +279,9 @@ TEST_F(HistoryTest, HistoryShowsTheHottestOfEachWindow) {
   const Ran ran = run({"history", "--last", "1h", "-n", "5"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out,
-            "STARTED              DURATION  CPU                      SAMPLES  LOST  HOTTEST\n"
-            "2026-01-02 15:05:00  1 min     122 %  ████████████████  120      2     nginx.service "
-            "10.0 %, "
-            "evil?[31m 0.5 %, c 0.2 %\n");
+            "STARTED                CPU                    DURATION  SAMPLES  LOST  HOTTEST\n"
+            "2026-01-02 15:05:00  122 %  ████████████████  1 min         120     2  "
+            "nginx.service 10.0 %, evil?[31m 0.5 %, c 0.2 %\n");
   EXPECT_THAT(ran.err, HasSubstr("7 older windows"));
   ASSERT_THAT(service_.asked, SizeIs(1));
   EXPECT_EQ(service_.asked[0].limit, 5u);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ctl/commands/commands.h"
+#include "ctl/output/console.h"
 
 namespace profd {
 
@@ -17,12 +18,13 @@ struct Ran {
   std::string err;
 };
 
+// Without a `screen`, standard output is a pipe.
 inline Ran run_with_socket(const std::filesystem::path& socket, std::vector<std::string> arguments,
-                           bool err_is_terminal = false) {
+                           bool err_is_terminal = false, const Screen& screen = {}) {
   arguments.insert(arguments.begin(), {"--socket", socket.string()});
   std::ostringstream out;
   std::ostringstream err;
-  const int code = run_profctl(arguments, Console{out, err, err_is_terminal});
+  const int code = run_profctl(arguments, Console{out, err, err_is_terminal, false, screen});
   return {code, out.str(), err.str()};
 }
 
