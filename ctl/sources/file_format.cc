@@ -38,14 +38,15 @@ constexpr auto kKnownFiles = std::to_array<KnownFile>({
 });
 
 // The first slot is 0, and the second the number of the further ones, of 4 or 8 bytes, in either
-// byte order (formats/profile/gperftools_format.h).
+// byte order (formats/profile/gperftools_format.h). A file that ends before is cut, which its
+// reader says.
 bool has_gperftools_header(std::string_view bytes) {
   constexpr std::size_t kSmallest = 16;
-  if (bytes.size() < kSmallest) return false;
   const auto is_zero = [&](std::size_t from, std::size_t to) {
     return bytes.substr(from, to - from).find_first_not_of('\0') == std::string_view::npos;
   };
   if (!is_zero(0, 4)) return false;
+  if (bytes.size() < kSmallest) return true;
   return is_zero(4, 8) ? !is_zero(8, kSmallest) : !is_zero(4, 8);
 }
 
@@ -71,10 +72,7 @@ bool may_be_protobuf(std::string_view bytes) {
 }  // namespace
 
 Result<FileFormat> format_of_file(std::string_view bytes, bool is_folded) {
-  if (bytes.empty()) {
-    return fail(ErrorCode::kMalformed, "it is empty",
-                "the program that wrote it may not have ended yet");
-  }
+  if (bytes.empty()) return empty_file(false);
   if (is_folded) return FileFormat::kFolded;
   if (is_gzip(bytes)) return FileFormat::kPprof;
   if (has_gperftools_header(bytes)) return FileFormat::kGperftools;
@@ -85,6 +83,12 @@ Result<FileFormat> format_of_file(std::string_view bytes, bool is_folded) {
   if (is_folded_text(bytes)) return FileFormat::kFolded;
   if (may_be_protobuf(bytes)) return FileFormat::kPprof;
   return fail(ErrorCode::kMalformed, "it is no profile that profctl knows", kFormatsHint);
+}
+
+Error empty_file(bool is_packed) {
+  return fail(ErrorCode::kMalformed,
+              is_packed ? "it is empty: gzip data without content" : "it is empty",
+              "the program that wrote it may not have ended yet");
 }
 
 Error too_large_file() {

@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kMaxSourceBytes = std::uint64_t{256} << 20;
 // kind. Messages are without a path: "it is empty".
 [[nodiscard]] Result<FileFormat> format_of_file(std::string_view bytes, bool is_folded);
 
+// Of a file without content, or of gzip data without.
+[[nodiscard]] Error empty_file(bool is_packed);
+
 [[nodiscard]] Error too_large_file();
 
 // The error of a reader, with the path and what to do.

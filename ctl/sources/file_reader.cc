@@ -110,6 +110,7 @@ Result<NamedOrNot> read_profile(int fd, bool is_folded) {
   }
   auto protobuf = unpack_pprof(*bytes);
   if (!protobuf) return error_of(protobuf.error());
+  if (protobuf->empty()) return empty_file(true);
   bytes = std::string();  // it is as large as a fifth of the rest
   auto samples = samples_of_pprof(std::move(*protobuf));
   if (!samples) return samples.error();

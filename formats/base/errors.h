@@ -9,6 +9,11 @@
 
 namespace profd {
 
+// The hint where a file ends too early.
+inline constexpr const char* kCutFileHint =
+    "the program that writes it may still run: wait for its end; if it has ended, copy the file "
+    "again";
+
 [[nodiscard]] inline Error malformed(std::string message) {
   return fail(ErrorCode::kMalformed, std::move(message));
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <new>
 
 #include <libdeflate.h>
+#include <zlib.h>
 
 #include "formats/base/cursor.h"
 #include "formats/base/errors.h"
@@ -141,6 +143,32 @@ bool is_gzip(std::string_view file) { return file.starts_with(kGzipMagic); }
 Result<std::string> unpack_gzip(std::string_view file, std::size_t max_bytes) {
   if (!is_gzip(file)) return malformed("not a gzip file");
   return GzipReader(file, max_bytes).read();
+}
+
+// libdeflate does not say why a file is malformed, so zlib reads it once more.
+bool is_cut_gzip(std::string_view file, std::size_t max_bytes) {
+  constexpr int kGzipWindowBits = 15 + 16;
+  constexpr std::size_t kCheckedBytes = std::size_t{64} << 10;
+  if (!is_gzip(file) || file.size() > std::numeric_limits<uInt>::max()) return false;
+  z_stream stream{};
+  if (::inflateInit2(&stream, kGzipWindowBits) != Z_OK) return false;
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> owner(&stream, ::inflateEnd);
+  // zlib only reads from next_in, but its type is not const.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(file.data()));
+  stream.avail_in = static_cast<uInt>(file.size());
+  std::string block(kCheckedBytes, '\0');
+  std::size_t unpacked = 0;
+  int status = Z_OK;
+  while (status == Z_OK && unpacked <= max_bytes) {
+    stream.next_out = reinterpret_cast<Bytef*>(block.data());
+    stream.avail_out = static_cast<uInt>(block.size());
+    status = ::inflate(&stream, Z_NO_FLUSH);
+    unpacked += block.size() - stream.avail_out;
+    // The next member.
+    if (status == Z_STREAM_END && stream.avail_in != 0) status = ::inflateReset(&stream);
+  }
+  // No progress was possible, and nothing is left to read.
+  return status == Z_BUF_ERROR && stream.avail_in == 0;
 }
 
 }  // namespace profd

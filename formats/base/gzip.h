@@ -36,4 +36,8 @@ inline constexpr std::size_t kGzipFieldBytes = 6;
 // wrong.
 [[nodiscard]] Result<std::string> unpack_gzip(std::string_view file, std::size_t max_bytes);
 
+// Whether a file that unpack_gzip() found malformed is the start of a valid one, as a copy that was
+// interrupted leaves it. Unpacks again, up to `max_bytes`.
+[[nodiscard]] bool is_cut_gzip(std::string_view file, std::size_t max_bytes);
+
 }  // namespace profd

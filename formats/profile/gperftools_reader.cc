@@ -25,6 +25,12 @@ Error malformed_at(const std::string& what, std::size_t offset) {
   return fail(ErrorCode::kMalformed, what + " at offset " + std::to_string(offset));
 }
 
+Error cut_at(const std::string& what, std::size_t offset) {
+  Error error = malformed_at("it is cut: " + what, offset);
+  error.hint = kCutFileHint;
+  return error;
+}
+
 struct SlotShape {
   std::size_t bytes = 8;
   std::endian order = std::endian::little;
@@ -60,13 +66,13 @@ std::uint64_t header_words(std::string_view file, SlotShape shape) {
 // the byte order is the one in which slot 1 is small.
 Result<SlotShape> detect_shape(std::string_view file) {
   constexpr std::size_t kShortest = 8;
-  if (file.size() < kShortest) return malformed_at("the file ends in the header", file.size());
+  if (file.size() < kShortest) return cut_at("the file ends in the header", file.size());
   const std::size_t zeros = std::min(file.find_first_not_of('\0'), file.size());
   if (zeros < 4) return malformed_at("not a CPU profile: the first slot is not 0", 0);
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     const SlotShape shape{zeros >= 8 ? 8U : 4U, order};
     if (file.size() < 2 * shape.bytes)
-      return malformed_at("the file ends in the header", file.size());
+      return cut_at("the file ends in the header", file.size());
     if (header_words(file, shape) <= gperftools::kMaxHeaderWords) return shape;
   }
   return malformed_at("not a CPU profile: the header is too large", 4);
@@ -83,7 +89,7 @@ Result<std::uint64_t> read_header(SlotCursor& slots) {
   const std::uint64_t version = slots.slot();
   const std::uint64_t period = slots.slot();
   slots.skip(words - 2);
-  if (!slots.ok()) return malformed_at("the file ends in the header", slots.offset());
+  if (!slots.ok()) return cut_at("the file ends in the header", slots.offset());
   if (version != gperftools::kVersion) {
     return malformed_at("unknown version " + std::to_string(version), slots.offset_of(2));
   }
@@ -107,13 +113,13 @@ Result<RecordStart> read_record_start(SlotCursor& slots) {
   RecordStart record{.offset = slots.offset()};
   record.count = slots.slot();
   record.depth = slots.slot();
-  if (!slots.ok()) return malformed_at("the file ends without a trailer", record.offset);
+  if (!slots.ok()) return cut_at("the file ends without a trailer", record.offset);
   if (record.depth == 0 || record.depth > gperftools::kMaxDepth) {
     return malformed_at("a stack is " + std::to_string(record.depth) + " frames deep",
                         record.offset);
   }
   if (record.depth > slots.slots_left()) {
-    return malformed_at("the file ends in a record", record.offset);
+    return cut_at("the file ends in a record", record.offset);
   }
   if (record.count == 0 && record.depth > 1) {
     return malformed_at("a record has a count of 0", record.offset);
@@ -306,7 +312,7 @@ Result<void> check_text(std::string_view file, std::size_t offset) {
   }
   if (offset == file.size() || file.back() == '\n') return {};
   const std::size_t last = file.substr(offset).rfind('\n');
-  return malformed_at("the last line has no end", last == file.npos ? offset : offset + last + 1);
+  return cut_at("the last line has no end", last == file.npos ? offset : offset + last + 1);
 }
 
 // A text that check_text() accepts.

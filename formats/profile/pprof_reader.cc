@@ -17,8 +17,8 @@ PprofResult<std::string> unpack_pprof(std::string_view file, std::size_t max_byt
   }
   Result<std::string> unpacked = unpack_gzip(file, max_bytes);
   if (unpacked) return std::move(*unpacked);
-  return unpacked.error().code == ErrorCode::kTooLarge ? PprofRefusal::kTooLarge
-                                                       : PprofRefusal::kBadGzip;
+  if (unpacked.error().code == ErrorCode::kTooLarge) return PprofRefusal::kTooLarge;
+  return is_cut_gzip(file, max_bytes) ? PprofRefusal::kCutGzip : PprofRefusal::kBadGzip;
 }
 
 PprofResult<std::string_view> find_own_data(std::string_view protobuf) {

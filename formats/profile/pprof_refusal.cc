@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "formats/base/errors.h"
+
 namespace profd {
 namespace {
 
@@ -13,6 +15,7 @@ struct RefusalText {
 constexpr std::array<RefusalText, kPprofRefusals> kRefusalTexts = {{
     {"too_large", "it is too large"},
     {"too_many_entries", "it has too many entries"},
+    {"cut_gzip", "it is cut: its gzip data ends too early"},
     {"bad_gzip", "its gzip data is malformed"},
     {"bad_protobuf", "its protobuf is malformed"},
     {"wrong_type", "a field has a type that profile.proto does not give it"},
@@ -35,7 +38,8 @@ Error error_of(PprofRefusal refusal) {
       refusal == PprofRefusal::kTooLarge || refusal == PprofRefusal::kTooManyEntries;
   return fail(is_large ? ErrorCode::kTooLarge : ErrorCode::kMalformed,
               "could not read the pprof profile: " +
-                  std::string(kRefusalTexts[static_cast<std::size_t>(refusal)].why));
+                  std::string(kRefusalTexts[static_cast<std::size_t>(refusal)].why),
+              refusal == PprofRefusal::kCutGzip ? kCutFileHint : "");
 }
 
 }  // namespace profd

@@ -16,7 +16,8 @@ namespace profd {
 enum class PprofRefusal : std::uint8_t {
   kTooLarge,         // unpacked, over a limit of bytes
   kTooManyEntries,   // over a limit of pprof_reader.h
-  kBadGzip,          // gzip data that is cut or malformed
+  kCutGzip,          // gzip data that ends too early
+  kBadGzip,          // gzip data that is malformed
   kBadProtobuf,      // a field is cut, or this is no protobuf at all
   kWrongType,        // a known field has another type than in profile.proto
   kNoTexts,          // no string table, or one whose first entry is not ""

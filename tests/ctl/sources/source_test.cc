@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <boost/json/parse.hpp>
@@ -138,12 +139,9 @@ TEST_F(SourceTest, AGperftoolsProfileHasTheSumsOfBothReaders) {
 TEST_F(SourceTest, BadFilesAreRefusedWithAHint) {
   const std::string packed = a_named_profile();
   const std::string plain = *unpack_pprof(packed);
-  const std::string prof = test::read_file(fs::path(FORMATS_DATA) / "simple.prof");
   expect_refused("empty.pb.gz", "", "it is empty");
   expect_refused("empty.folded", "", "it is empty");
-  expect_refused("cut.pb.gz", packed.substr(0, packed.size() / 2), "gzip data is malformed");
   expect_refused("cut.pb", plain.substr(0, plain.size() - 3), "could not read the pprof profile");
-  expect_refused("cut.prof", prof.substr(0, 200), "");
   expect_refused("perf.data", "PERFILE2" + std::string(100, '\0'), "perf record");
   expect_refused("text.folded", "no count\n", "line 1 does not end in a count");
   expect_refused("x.json", "{\"$schema\":1}", "it is JSON");
@@ -152,6 +150,38 @@ TEST_F(SourceTest, BadFilesAreRefusedWithAHint) {
                  "no CPU profile");
   expect_refused("noise", std::string(4096, '\xaa'), "no profile that profctl knows");
   expect_refused("bomb.pb.gz", pack_gzip(std::string(kMaxPprofBytes + 1, '\0'), 1), "too large");
+}
+
+TEST_F(SourceTest, AFileThatIsCutSaysSoAndWhatToDo) {
+  const std::string packed = a_named_profile();
+  for (const std::size_t size : {std::size_t{2}, std::size_t{10}, packed.size() / 2,
+                                 packed.size() - 8, packed.size() - 1}) {
+    expect_refused("cut.pb.gz", packed.substr(0, size),
+                   "cut.pb.gz: could not read the pprof profile: it is cut: its gzip data ends too "
+                   "early\nhint: the program that writes it may still run: wait for its end; if it "
+                   "has ended, copy the file again\n");
+  }
+  const std::string prof = test::read_file(fs::path(FORMATS_DATA) / "simple.prof");
+  ASSERT_GT(prof.size(), 200U);
+  for (const auto& [size, where] : std::vector<std::pair<std::size_t, std::string>>{
+           {1, "the file ends in the header at offset 1\n"},
+           {12, "the file ends in the header at offset 12\n"},
+           {39, "the file ends in the header"},
+           {40, "the file ends without a trailer at offset 40\n"},
+           {prof.size() - 1, "the last line has no end at offset "}}) {
+    expect_refused("cut.prof", prof.substr(0, size), "cut.prof: it is cut: " + where);
+    expect_refused("cut.prof", prof.substr(0, size),
+                   "\nhint: the program that writes it may still run");
+  }
+}
+
+// gzip of nothing, as a shell makes it of a command that failed: "... | gzip >x.pb.gz".
+TEST_F(SourceTest, EmptyGzipDataIsCalledThat) {
+  const std::string expected =
+      "it is empty: gzip data without content\nhint: the program that wrote it may not have ended "
+      "yet\n";
+  expect_refused("empty.pb.gz", pack_gzip("", 6), expected);
+  expect_refused("twice-empty.pb.gz", pack_gzip("", 6) + pack_gzip("", 1), expected);
 }
 
 TEST_F(SourceTest, AHugeFileIsRefusedBeforeItIsRead) {

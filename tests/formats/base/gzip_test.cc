@@ -114,5 +114,23 @@ TEST(Gzip, RefusesWhatIsMalformed) {
   EXPECT_EQ(code_of(unpack_gzip(wrong_checksum, 1 << 20)), ErrorCode::kMalformed);
 }
 
+TEST(Gzip, KnowsWhatIsCut) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+  const std::string first = pack_gzip("first", 6);
+  const std::string file = first + pack_gzip(text_of(200000), 6);
+  for (std::size_t size = 2; size < file.size(); ++size) {
+    if (size == first.size()) continue;  // that is a whole file
+    EXPECT_TRUE(is_cut_gzip(file.substr(0, size), kMaxBytes)) << size;
+    if (size > 300) size += 97;
+  }
+  EXPECT_FALSE(is_cut_gzip(file, kMaxBytes));
+  EXPECT_FALSE(is_cut_gzip(file + "tail", kMaxBytes));
+  EXPECT_FALSE(is_cut_gzip("plain text", kMaxBytes));
+  EXPECT_FALSE(is_cut_gzip(file.substr(0, file.size() - 1), 1000)) << "no more than that is read";
+  std::string wrong_checksum = file;
+  wrong_checksum[file.size() - 8] ^= 1;
+  EXPECT_FALSE(is_cut_gzip(wrong_checksum, kMaxBytes));
+}
+
 }  // namespace
 }  // namespace profd

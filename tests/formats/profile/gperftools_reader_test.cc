@@ -226,8 +226,11 @@ TEST(GperftoolsReader, RefusesAProfileCutAtAnyByteOrReadsFewerMappings) {
     EXPECT_EQ(samples.has_value(), cut.has_value()) << size;
     if (size < *text) {
       EXPECT_FALSE(cut) << size;
-    } else if (!cut) {
+    }
+    if (!cut) {
       EXPECT_EQ(cut.error().code, ErrorCode::kMalformed) << size;
+      EXPECT_THAT(cut.error().message, HasSubstr("it is cut: ")) << size;
+      EXPECT_THAT(cut.error().hint, HasSubstr("copy the file again")) << size;
     } else {
       EXPECT_TRUE(is_prefix(cut->mappings, full_profile().mappings)) << size;
       Profile rest = full_profile();

@@ -16,6 +16,7 @@ namespace profd {
 namespace {
 
 using test::protoc_encoded;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -375,12 +376,17 @@ TEST(PprofReader, ReadsOneProfileInSeveralGzipMembers) {
   EXPECT_EQ(reencoded(file), plain);
 }
 
-TEST(PprofReader, RefusesMalformedGzip) {
-  std::string file = encode_pprof_gzip(test::small_pprof());
+TEST(PprofReader, RefusesGzipThatIsMalformedOrCut) {
+  const std::string file = encode_pprof_gzip(test::small_pprof());
   EXPECT_EQ(refusal_of(file + "tail"), PprofRefusal::kBadGzip);
-  EXPECT_EQ(refusal_of(file.substr(0, file.size() - 1)), PprofRefusal::kBadGzip);
-  file[file.size() / 2] ^= 1;
-  EXPECT_EQ(refusal_of(file), PprofRefusal::kBadGzip);
+  EXPECT_EQ(refusal_of(file.substr(0, file.size() - 1)), PprofRefusal::kCutGzip);
+  EXPECT_EQ(refusal_of(file.substr(0, file.size() / 2)), PprofRefusal::kCutGzip);
+  std::string wrong_checksum = file;
+  wrong_checksum[file.size() - 8] ^= 1;
+  EXPECT_EQ(refusal_of(wrong_checksum), PprofRefusal::kBadGzip);
+  std::string flipped = file;
+  flipped[file.size() / 2] ^= 1;  // which may hide where the data end
+  EXPECT_THAT(refusal_of(flipped), AnyOf(PprofRefusal::kBadGzip, PprofRefusal::kCutGzip));
 }
 
 TEST(PprofReader, HoldsItsLimits) {
