@@ -1,12 +1,16 @@
 // The subcommands of the history, against the real control server with a service that has windows.
 
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -261,6 +265,27 @@ TEST_F(HistoryTest, WhatDidNotRunIsNotFound) {
   }
 }
 
+// The daemon says so of an export, which report, flame and diff of the history are too.
+TEST_F(HistoryTest, WhatMatchedNothingLeavesNothing) {
+  service_.error = fail(ErrorCode::kNotFound, "no process matched", "see ps");
+  const std::string file = directory_.path() / "x.svg";
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"export", "--last", "1h", "-n", "nosuch", "-o", out_},
+        {"export", "--last", "1h", "-u", "nosuch", "-o", out_.string() + ".pb.gz"},
+        {"report", "-n", "nosuch"},
+        {"report", "-c", "abc", "--json"},
+        {"flame", "--last", "1h", "-u", "nosuch", "-o", file},
+        {"diff", "1h ago..30m ago", "30m ago..", "-n", "nosuch"}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound) << testing::PrintToString(arguments);
+    EXPECT_THAT(ran.err, HasSubstr("no process matched")) << testing::PrintToString(arguments);
+    EXPECT_EQ(ran.out, "") << testing::PrintToString(arguments);
+  }
+  EXPECT_FALSE(fs::exists(out_));
+  EXPECT_FALSE(fs::exists(out_.string() + ".pb.gz"));
+  EXPECT_FALSE(fs::exists(file));
+}
+
 TEST_F(HistoryTest, ATimeWithoutWindowsHasTheTimesThatThereAre) {
   service_.windows.windows.clear();
   service_.state.continuous.oldest = "2026-01-02T10:00:00Z";
@@ -286,6 +311,53 @@ TEST_F(HistoryTest, HistoryShowsTheHottestOfEachWindow) {
   ASSERT_THAT(service_.asked, SizeIs(1));
   EXPECT_EQ(service_.asked[0].limit, 5u);
   EXPECT_EQ(run({"history", "--json"}).out, to_json(service_.windows) + "\n");
+}
+
+TEST_F(HistoryTest, BarsAreAsLongAsTheirPartOfTheLargest) {
+  service_.windows.windows.assign(4, window());
+  const std::vector<std::pair<double, std::string>> bars = {
+      {200, "200 %  ████████████████  1 min"},
+      {100, "100 %  ████████          1 min"},
+      {12.5, "12.5 %  █                 1 min"},
+      {0, "0.0 %                    1 min"}};
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    service_.windows.windows[i].cpu_percent = bars[i].first;
+  }
+  const std::string out = run({"history"}).out;
+  for (const auto& [percent, line] : bars) EXPECT_THAT(out, HasSubstr(line)) << percent;
+  for (WindowShares& idle : service_.windows.windows) idle.cpu_percent = 0;
+  EXPECT_THAT(run({"history"}).out, HasSubstr("0.0 %  1 min"));
+}
+
+// In a thread, which has ids of its own.
+Ran run_as_user(const std::filesystem::path& socket, const std::vector<std::string>& arguments) {
+  constexpr uid_t kUser = 4711;
+  Ran ran;
+  std::thread([&] {
+    const bool became = ::syscall(SYS_setgroups, 0, nullptr) == 0 &&
+                        ::syscall(SYS_setresgid, kUser, kUser, kUser) == 0 &&
+                        ::syscall(SYS_setresuid, kUser, kUser, kUser) == 0;
+    if (became) ran = run_with_socket(socket, arguments);
+  }).join();
+  return ran;
+}
+
+TEST_F(HistoryTest, AnUnprivilegedUserIsToldThatOthersAreHidden) {
+  service_.state.continuous.enabled = true;
+  const std::string text =
+      "profctl: only your own processes are shown: root and the group profd see all\n";
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"ps"}, {"ps", "--last", "1h"}, {"history"}}) {
+    const Ran users = run_as_user(server_.socket(), arguments);
+    EXPECT_EQ(users.code, 0) << "needs root: " << users.err;
+    EXPECT_EQ(users.err, text) << arguments.front();
+    const Ran roots = run(arguments);
+    EXPECT_EQ(roots.err, "") << arguments.front();
+    EXPECT_EQ(users.out, roots.out) << arguments.front();
+    std::vector<std::string> with_json = arguments;
+    with_json.emplace_back("--json");
+    EXPECT_EQ(run_as_user(server_.socket(), with_json).err, "") << arguments.front();
+  }
 }
 
 TEST_F(HistoryTest, AnExportIsFetchedLikeAnyResult) {

@@ -1,6 +1,8 @@
 #include "ctl/output/text.h"
 
+#include <cstddef>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -39,6 +41,18 @@ TEST(Text, BytesHaveTheLargestUnitThatFits) {
       {~std::uint64_t{0}, "16777216.0 TiB"},
   };
   for (const auto& [bytes, text] : table) EXPECT_EQ(bytes_text(bytes), text);
+}
+
+TEST(Text, BarsHaveEighthsOfAColumn) {
+  const std::tuple<double, std::size_t, const char*> table[] = {
+      {0, 4, ""},      {1, 4, "████"},   {0.5, 4, "██"},  {0.875, 4, "███▌"}, {0.75, 2, "█▌"},
+      {0.125, 1, "▏"}, {0.25, 1, "▎"},   {0.375, 1, "▍"}, {0.5, 1, "▌"},      {0.625, 1, "▋"},
+      {0.75, 1, "▊"},  {0.875, 1, "▉"},  {1, 1, "█"},     {0.07, 1, "▏"},     {0.06, 1, ""},
+      {0.99, 4, "████"}, {-0.5, 4, ""},  {7, 4, "████"},  {0.5, 0, ""},
+  };
+  for (const auto& [part, columns, bar] : table) {
+    EXPECT_EQ(bar_text(part, columns), bar) << part << " of " << columns;
+  }
 }
 
 TEST(Text, TimesAreParsedInOneFormOfUtc) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -221,6 +222,105 @@ TEST_F(ReportTest, ADifferenceIsThatOfTheSharesOfBothSides) {
     last = std::abs(change);
   }
   EXPECT_EQ(rows, std::max(before.size(), after.size()));
+}
+
+// Functions without callers, of these milliseconds of CPU time, sampled for so long.
+PprofProfile profile_of_times(std::int64_t seconds,
+                              const std::map<std::string, std::int64_t>& ms_by_name) {
+  PprofProfile profile({{"samples", "count"}, {"cpu", "nanoseconds"}});
+  profile.period_type = {"cpu", "nanoseconds"};
+  profile.period = 1'000'000;
+  profile.duration_ns = seconds * 1'000'000'000;
+  const std::uint32_t mapping = profile.add_mapping(
+      {.start = 0x1000, .limit = 0x9000, .file = profile.add_text("/usr/bin/work")});
+  std::uint64_t address = 0x1000;
+  for (const auto& [name, ms] : ms_by_name) {
+    const std::uint32_t text = profile.add_text(name);
+    const PprofLine line{.function = profile.add_function({.name = text, .system_name = text})};
+    const std::uint32_t location =
+        profile.add_location({.address = address, .mapping = mapping}, {&line, 1});
+    const std::vector<std::int64_t> values{ms, ms * 1'000'000};
+    const std::uint32_t labels = profile.add_labels({});
+    profile.add_sample({.labels = labels, .stack = profile.add_stack({&location, 1})}, values);
+    address += 16;
+  }
+  return profile;
+}
+
+// 2 s and 1 s of CPU time in 10 s, and 2 s and 0.5 s in 5 s.
+TEST_F(ReportTest, PercentOfOneCpuAreOfTheTimeThatWasSampled) {
+  const auto base = write(profile_of_times(10, {{"f", 2000}, {"g", 1000}}));
+  const auto now = write(profile_of_times(5, {{"f", 2000}, {"h", 500}}), "b.pb.gz");
+  const json::value report = json_of({"report", base});
+  const json::value& f = report.at("rows").at(0);
+  EXPECT_EQ(name_of(f), "f");
+  EXPECT_NEAR(f.at("self_cpu_percent").to_number<double>(), 20, 1e-9);
+  EXPECT_NEAR(f.at("total_cpu_percent").to_number<double>(), 20, 1e-9);
+  EXPECT_NEAR(f.at("self_percent").to_number<double>(), 200.0 / 3, 1e-9);
+  EXPECT_THAT(run({"report", base}).out, HasSubstr("20.0 %  66.7 %"));
+  const auto changes_of = [&](const Arguments& more) {
+    Arguments arguments{"diff", base, now};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::map<std::string, double> changes;
+    const json::value diff = json_of(arguments);
+    for (const json::value& row : diff.at("rows").as_array()) {
+      changes[name_of(row)] = row.at("change").to_number<double>();
+    }
+    return changes;
+  };
+  auto of_cpu = changes_of({"--per", "cpu"});
+  ASSERT_EQ(of_cpu.size(), 3U);
+  EXPECT_NEAR(of_cpu["f"], 40 - 20, 1e-9);
+  EXPECT_NEAR(of_cpu["g"], 0 - 10, 1e-9);
+  EXPECT_NEAR(of_cpu["h"], 10 - 0, 1e-9);
+  for (const Arguments& more : {Arguments{}, Arguments{"--per", "share"}}) {
+    auto of_samples = changes_of(more);
+    EXPECT_NEAR(of_samples["f"], 80 - 200.0 / 3, 1e-9);
+    EXPECT_NEAR(of_samples["g"], 0 - 100.0 / 3, 1e-9);
+    EXPECT_NEAR(of_samples["h"], 20 - 0, 1e-9);
+  }
+  EXPECT_THAT(run({"diff", base, now, "--per", "cpu"}).out, HasSubstr("+20.0 %"));
+  EXPECT_EQ(run({"diff", base, now, "--per", "cpu", "--threshold", "20.5%"}).code, 0);
+  EXPECT_EQ(run({"diff", base, now, "--per", "cpu", "--threshold", "19.5%"}).code, kExitFailed);
+}
+
+TEST_F(ReportTest, PercentOfOneCpuNeedTheTimeThatWasSampled) {
+  const std::string timeless = write(profile_of_times(0, {{"f", 2000}}));
+  const std::string folded = scratch_.write("a.folded", "main;f 5\n");
+  for (const std::string& file : {timeless, folded}) {
+    const Ran ran = run({"diff", file, file, "--per", "cpu"});
+    EXPECT_EQ(ran.code, kExitUsage) << file;
+    EXPECT_THAT(ran.err, HasSubstr("leave out --per cpu")) << file;
+  }
+  EXPECT_EQ(run({"diff", folded, folded, "--per", "hour"}).code, kExitUsage);
+}
+
+// What is above the table is a sentence, which a terminal breaks.
+TEST_F(ReportTest, TablesFitATerminalOf40Columns) {
+  test::RandomProfile other(8);
+  other.add(300);
+  const std::string file = write(random_.profile());
+  const std::string now = write(other.profile(), "b.pb.gz");
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{"report", file},
+                              {"report", file, "--by", "unit,function"},
+                              {"report", file, "--by", "process"},
+                              {"report", file, "--tree"},
+                              {"report", file, "--callers", "ns::work_3"},
+                              {"diff", file, now}}) {
+    const Ran ran = run_with_socket(scratch_.path() / "no-socket", arguments, false,
+                                    Screen{.width = 40});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const std::size_t table = ran.out.find("\n\n");
+    ASSERT_NE(table, std::string::npos);
+    std::istringstream lines(ran.out.substr(table + 2));
+    std::size_t rows = 0;
+    for (std::string line; std::getline(lines, line); ++rows) {
+      if (line.starts_with("...")) continue;
+      EXPECT_LE(columns_of(line), 40U) << line;
+    }
+    EXPECT_GT(rows, 4U) << testing::PrintToString(arguments);
+  }
 }
 
 TEST_F(ReportTest, AThresholdDecidesTheExitCode) {
