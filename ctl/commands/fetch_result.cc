@@ -337,8 +337,7 @@ std::vector<std::string> lines_of_parts(const std::vector<PartFile>& files,
   std::vector<std::string> lines;
   lines.reserve(files.size());
   for (const PartFile& file : files) {
-    lines.push_back(
-        line_of_file(directory / file.path, static_cast<std::uint64_t>(file.samples)));
+    lines.push_back(line_of_file(directory / file.path, static_cast<std::uint64_t>(file.samples)));
   }
   return lines;
 }

@@ -71,8 +71,7 @@ Result<SlotShape> detect_shape(std::string_view file) {
   if (zeros < 4) return malformed_at("not a CPU profile: the first slot is not 0", 0);
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     const SlotShape shape{zeros >= 8 ? 8U : 4U, order};
-    if (file.size() < 2 * shape.bytes)
-      return cut_at("the file ends in the header", file.size());
+    if (file.size() < 2 * shape.bytes) return cut_at("the file ends in the header", file.size());
     if (header_words(file, shape) <= gperftools::kMaxHeaderWords) return shape;
   }
   return malformed_at("not a CPU profile: the header is too large", 4);
@@ -118,9 +117,7 @@ Result<RecordStart> read_record_start(SlotCursor& slots) {
     return malformed_at("a stack is " + std::to_string(record.depth) + " frames deep",
                         record.offset);
   }
-  if (record.depth > slots.slots_left()) {
-    return cut_at("the file ends in a record", record.offset);
-  }
+  if (record.depth > slots.slots_left()) return cut_at("the file ends in a record", record.offset);
   if (record.count == 0 && record.depth > 1) {
     return malformed_at("a record has a count of 0", record.offset);
   }
