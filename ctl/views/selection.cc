@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include <re2/re2.h>
 
@@ -19,6 +20,13 @@ constexpr std::size_t kMaxSearchedBytes = 4096;  // of one name
 constexpr std::uint8_t kFocus = 1;
 constexpr std::uint8_t kIgnore = 2;
 constexpr std::uint8_t kHide = 4;
+constexpr std::uint8_t kWithin = 8;
+
+std::uint8_t marks_needed(const SelectionPatterns& patterns) {
+  const bool has_focus = !patterns.focus.empty() || !patterns.focus_names.empty();
+  const bool has_within = !patterns.within.empty();
+  return static_cast<std::uint8_t>((has_focus ? kFocus : 0) | (has_within ? kWithin : 0));
+}
 
 RE2::Options options_of_names() {
   RE2::Options options(RE2::Quiet);
@@ -79,6 +87,28 @@ std::vector<bool> functions_shown_as(const Samples& samples,
   return found;
 }
 
+SelectionPatterns narrowed(const SelectionPatterns& source, SelectionPatterns request) {
+  const auto append = [](const std::vector<std::string>& from, std::vector<std::string>& to) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(source.focus, request.within);
+  append(source.ignore, request.ignore);
+  append(source.hide, request.hide);
+  return request;
+}
+
+std::string describe(const SelectionPatterns& patterns) {
+  std::string text;
+  for (const auto& [option, list] :
+       {std::pair("--focus", &patterns.focus), std::pair("--ignore", &patterns.ignore),
+        std::pair("--hide", &patterns.hide)}) {
+    for (const std::string& pattern : *list) {
+      text += (text.empty() ? "" : " ") + std::string(option) + " " + pattern;
+    }
+  }
+  return text;
+}
+
 Result<void> check_pattern_of_names(const std::string& pattern) {
   const auto expression = compiled(pattern);
   if (expression->ok()) return {};
@@ -107,19 +137,20 @@ Result<std::vector<bool>> find_functions(const Samples& samples, const std::stri
 }
 
 Selection::Selection(const Samples& samples, const SelectionPatterns& patterns)
-    : samples_(samples), has_focus_(!patterns.focus.empty() || !patterns.focus_names.empty()) {
+    : samples_(samples), needed_(marks_needed(patterns)) {
   if (patterns.empty()) return;
   std::vector<std::uint8_t> by_function(samples.functions().size());
   mark(samples, patterns.focus, kFocus, by_function);
   mark(samples, patterns.ignore, kIgnore, by_function);
   mark(samples, patterns.hide, kHide, by_function);
+  mark(samples, patterns.within, kWithin, by_function);
   mark_names(samples, patterns.focus_names, kFocus, by_function);
   mark_names(samples, patterns.hide_names, kHide, by_function);
   for (const SampledFrame& frame : samples.frames()) marks_.push_back(by_function[frame.function]);
 }
 
 bool Selection::shows(std::uint8_t joined) const {
-  return (!has_focus_ || (joined & kFocus) != 0) && (joined & kIgnore) == 0;
+  return (joined & needed_) == needed_ && (joined & kIgnore) == 0;
 }
 
 bool Selection::hides(std::uint8_t marks) { return (marks & kHide) != 0; }

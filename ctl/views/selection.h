@@ -25,12 +25,22 @@ struct SelectionPatterns {
   // `hide`.
   std::vector<std::string> focus_names{};
   std::vector<std::string> hide_names{};
+  // Of a source whose samples are narrowed further: a sample has to match one of these as well.
+  std::vector<std::string> within{};
 
   [[nodiscard]] bool empty() const {
     return focus.empty() && ignore.empty() && hide.empty() && focus_names.empty() &&
-           hide_names.empty();
+           hide_names.empty() && within.empty();
   }
 };
+
+// What `request` leaves of the samples and frames that `source`, which has neither names nor
+// `within`, leaves.
+[[nodiscard]] SelectionPatterns narrowed(const SelectionPatterns& source,
+                                         SelectionPatterns request);
+
+// "--focus work --hide main": the regular expressions of a command line, as they are.
+[[nodiscard]] std::string describe(const SelectionPatterns& patterns);
 
 // kInvalidArgument: not a regular expression.
 [[nodiscard]] Result<void> check_pattern_of_names(const std::string& pattern);
@@ -63,7 +73,7 @@ class Selection {
 
  private:
   const Samples& samples_;
-  bool has_focus_;
+  std::uint8_t needed_;              // the marks that a sample has to have
   std::vector<std::uint8_t> marks_;  // by frame; empty: no patterns
 };
 
