@@ -8,6 +8,8 @@
 #include "ctl/commands/convert_traces.h"
 #include "ctl/commands/sample_form.h"
 #include "ctl/commands/subcommand.h"
+#include "ctl/commands/view_options.h"
+#include "ctl/options/shared_options.h"
 #include "formats/base/errors.h"
 
 namespace profd {
@@ -29,6 +31,8 @@ class Convert final : public Subcommand {
                 "pprof, prof, folded, speedscope, html, svg or json, instead of the one that the "
                 "extension says; of traces prof, folded, or trace for Perfetto [prof]",
                 {named_form_, parse_sample_form});
+    add_filters(list, patterns_);
+    add_processes(list, target_);
     list.heading("XRay traces");
     list.option("-b,--binary", "FILE",
                 "The program that wrote the traces; then its instrumented shared objects",
@@ -47,7 +51,11 @@ class Convert final : public Subcommand {
       return invalid_argument("only traces of LLVM XRay have times for a timeline",
                               "give .pb.gz, .folded, .speedscope.json, .html, .svg or .json");
     }
-    return convert_samples({.sources = traces_.logs, .output = traces_.output, .form = *form_},
+    return convert_samples({.sources = traces_.logs,
+                            .output = traces_.output,
+                            .form = *form_,
+                            .target = target_,
+                            .patterns = patterns_},
                            client, console);
   }
 
@@ -63,6 +71,11 @@ class Convert final : public Subcommand {
   }
 
   Result<int> run_traces(const Console& console) {
+    if (!target_.empty() || !patterns_.empty()) {
+      return invalid_argument(
+          "targets, --focus, --ignore and --hide are for samples, and not for traces of XRay",
+          "two steps do it: convert to x.folded, then that file");
+    }
     traces_.form = form_.value_or(SampleForm::kProf);
     if (traces_.form == SampleForm::kJson) traces_.form = SampleForm::kTrace;
     const bool is_known = traces_.form == SampleForm::kProf ||
@@ -88,6 +101,8 @@ class Convert final : public Subcommand {
   }
 
   TraceConversion traces_;  // of samples, `logs` are the sources
+  TargetRequest target_;
+  SelectionPatterns patterns_;
   SampleForm named_form_ = SampleForm::kProf;
   std::optional<SampleForm> form_;  // by name or extension; none: there is no such extension
   bool is_of_traces_ = false;

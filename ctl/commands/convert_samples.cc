@@ -2,19 +2,23 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <ostream>
 #include <utility>
 
 #include <boost/json/object.hpp>
 
 #include "ctl/commands/shown_source.h"
+#include "ctl/commands/view_options.h"
 #include "ctl/output/file.h"
 #include "ctl/output/text.h"
+#include "ctl/sources/target_labels.h"
 #include "ctl/views/call_tree.h"
 #include "ctl/views/flame_html.h"
 #include "ctl/views/flame_svg.h"
 #include "ctl/views/samples_gperftools.h"
 #include "ctl/views/samples_pprof.h"
+#include "ctl/views/selected_samples.h"
 #include "ctl/views/view_json.h"
 #include "formats/base/errors.h"
 #include "formats/base/json_text.h"
@@ -28,6 +32,7 @@ namespace {
 struct ConvertedSamples {
   std::string bytes;
   std::size_t left_out = 0;  // nodes of a picture
+  SampleValue sum{};
 };
 
 class SampleConverter {
@@ -38,13 +43,13 @@ class SampleConverter {
   Result<int> run() {
     auto file = OutputFile::open(options_.output, ExistingFile::kReplaced);
     if (!file) return file.error();
-    const auto samples = read();
+    auto samples = read();
     if (!samples) return samples.error();
-    const auto made = convert(*samples);
+    const auto made = convert(std::move(*samples));
     if (!made) return made.error();
     file->write(made->bytes);
     if (auto written = file->commit(); !written) return written.error();
-    print(*made, samples->sum());
+    print(*made);
     return kExitOk;
   }
 
@@ -52,8 +57,9 @@ class SampleConverter {
   // All sources together.
   Result<Samples> read() {
     Samples sum;
+    std::optional<Error> missing;
     for (const std::string& name : options_.sources) {
-      auto source = open_shown_source(client_, {.name = name, .range = {}, .target = {}}, console_);
+      auto source = open(name, missing);
       if (!source) return source.error();
       const bool is_first = title_.empty();
       title_ += (is_first ? "" : ", ") + source->title;
@@ -69,10 +75,39 @@ class SampleConverter {
       }
       add_samples(source->samples, sum);
     }
+    if (sum.rows().empty() && missing) return *missing;
     return sum;
   }
 
-  Result<ConvertedSamples> convert(const Samples& samples) {
+  // `missing` becomes the error of a source without a sample of the target, as another source may
+  // have some.
+  Result<Source> open(const std::string& name, std::optional<Error>& missing) {
+    SourceRequest request{.name = name, .range = {}, .target = {}};
+    const bool is_history = range_of_source(request).has_value();
+    if (is_history) request.target = options_.target;  // the daemon chooses, by cgroup too
+    auto source = open_shown_source(client_, request, console_);
+    if (!source || is_history || options_.target.empty()) return source;
+    const auto kept = keep_target(options_.target, source->samples);
+    if (kept) return source;
+    if (kept.error().code != ErrorCode::kNotFound) return kept.error();
+    missing = kept.error();
+    return source;
+  }
+
+  Result<ConvertedSamples> convert(Samples samples) {
+    const bool is_tree = options_.form == SampleForm::kHtml || options_.form == SampleForm::kSvg ||
+                         options_.form == SampleForm::kJson;
+    if (is_tree) return tree(samples);
+    if (!options_.target.empty() || !options_.patterns.empty()) {
+      samples = selected_samples(Selection(samples, options_.patterns));
+    }
+    if (samples.rows().empty()) return nothing_to_show(options_.patterns);
+    auto made = encode(samples);
+    if (made) made->sum = samples.sum();
+    return made;
+  }
+
+  Result<ConvertedSamples> encode(const Samples& samples) {
     switch (options_.form) {
       case SampleForm::kPprof:
         return ConvertedSamples{encode_pprof_gzip(pprof_of_samples(samples))};
@@ -80,10 +115,8 @@ class SampleConverter {
         return ConvertedSamples{folded_stacks(pprof_of_samples(samples))};
       case SampleForm::kSpeedscope:
         return ConvertedSamples{speedscope_json(pprof_of_samples(samples), printable(title_))};
-      case SampleForm::kProf:
-        return gperftools(samples);
       default:
-        return tree(samples);
+        return gperftools(samples);
     }
   }
 
@@ -104,12 +137,10 @@ class SampleConverter {
   }
 
   Result<ConvertedSamples> tree(const Samples& samples) {
-    CallTree tree = make_tree(Selection(samples, {}), {});
-    if (tree.nodes.empty()) {
-      return fail(ErrorCode::kNotFound, "no sample of " + title_ + " has a stack",
-                  "'profctl report --by process' shows whose they are");
-    }
+    CallTree tree = make_tree(Selection(samples, options_.patterns), {});
+    if (tree.nodes.empty()) return nothing_to_show(options_.patterns);
     ConvertedSamples made;
+    made.sum = tree.scope.shown;
     if (options_.form == SampleForm::kJson) made.bytes = to_json(tree) + "\n";
     if (options_.form == SampleForm::kHtml) made.bytes = flame_html(tree, title_);
     if (options_.form == SampleForm::kSvg) made.bytes = flame_svg(tree, title_);
@@ -117,16 +148,16 @@ class SampleConverter {
     return made;
   }
 
-  void print(const ConvertedSamples& made, const SampleValue& sum) const {
+  void print(const ConvertedSamples& made) const {
     if (console_.json) {
       (options_.output == "-" ? console_.err : console_.out)
           << json_text(boost::json::object{{"output", options_.output},
-                                           {"samples", sum.samples},
+                                           {"samples", made.sum.samples},
                                            {"left_out", made.left_out}})
           << "\n";
       return;
     }
-    console_.err << "profctl: " << counted(static_cast<std::uint64_t>(sum.samples), "sample");
+    console_.err << "profctl: " << counted(static_cast<std::uint64_t>(made.sum.samples), "sample");
     if (made.left_out != 0)
       console_.err << "; " << counted(made.left_out, "smaller node") << " left out";
     console_.err << "\n";

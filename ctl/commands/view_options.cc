@@ -35,16 +35,20 @@ ViewLimits ViewOptions::limits() const {
 
 std::size_t ViewOptions::json_rows() const { return limit == 0 ? kUnlimited : limit; }
 
+void add_filters(OptionList& list, SelectionPatterns& patterns) {
+  list.option("--focus", "REGEX", "Only samples with a matching function, source or object file",
+              {patterns.focus, checked_pattern});
+  list.option("--ignore", "REGEX", "No samples with such a function or file",
+              {patterns.ignore, checked_pattern});
+  list.option("--hide", "REGEX", "Leave such frames out of stacks",
+              {patterns.hide, checked_pattern});
+}
+
 void add_stack_options(OptionList& list, ViewOptions& options) {
   list.option("--names", "FORM",
               "short: without parameters, template arguments and packages; full [short]",
               {options.names, parse_name_form});
-  list.option("--focus", "REGEX", "Only samples with a matching function, source or object file",
-              {options.patterns.focus, checked_pattern});
-  list.option("--ignore", "REGEX", "No samples with such a function or file",
-              {options.patterns.ignore, checked_pattern});
-  list.option("--hide", "REGEX", "Leave such frames out of stacks",
-              {options.patterns.hide, checked_pattern});
+  add_filters(list, options.patterns);
 }
 
 void add_view_options(OptionList& list, ViewOptions& options) {

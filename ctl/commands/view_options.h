@@ -30,7 +30,10 @@ struct ViewOptions {
   [[nodiscard]] std::size_t json_rows() const;
 };
 
-// --names, --focus, --ignore, --hide
+// --focus, --ignore, --hide
+void add_filters(OptionList& list, SelectionPatterns& patterns);
+
+// --names and those
 void add_stack_options(OptionList& list, ViewOptions& options);
 
 // --by, those, --limit, --all, --no-pager

@@ -33,7 +33,8 @@ class SelectedSamplesTest : public testing::Test {
   SelectedSamplesTest() {
     const std::uint32_t start = add({frame("main", "/bin/x", 1)});
     const std::uint32_t serve = add({frame("serve", "/bin/nginx", 2)});
-    const std::uint32_t send = add({frame("copy", "/bin/nginx", 3), frame("send", "/bin/nginx", 4)});
+    const std::uint32_t send =
+        add({frame("copy", "/bin/nginx", 3), frame("send", "/bin/nginx", 4)});
     const std::uint32_t parse = add({frame("parse", "/bin/nginx", 5)});
     const std::uint32_t compile =
         add({frame("fold", "/bin/cc1", 6), frame("compile", "/bin/cc1", 7)});
