@@ -12,6 +12,7 @@
 #include "ctl/client/signal_watch.h"
 #include "ctl/commands/shown_source.h"
 #include "ctl/commands/subcommand.h"
+#include "ctl/commands/view_options.h"
 #include "ctl/options/values.h"
 #include "ctl/web/browser.h"
 #include "ctl/web/web_server.h"
@@ -37,6 +38,7 @@ class ServeWeb final : public Subcommand {
   void add_options(OptionList& list) override {
     add_shown_source(list, request_);
     list.rule([this, &list]() -> Result<void> { return choose_source(list); });
+    add_filters(list, patterns_);
     list.option("--port", "N", "Listen on this port, or on the next one that is free [8300]",
                 {port_, parse_port});
     list.flag("--open", "Open the page in a browser", opens_);
@@ -63,7 +65,7 @@ class ServeWeb final : public Subcommand {
       if (!opened) return opened.error();
       tls = std::make_shared<WebTls>(std::move(*opened));
     }
-    WebViews views(client, request_, page_folder_);
+    WebViews views(client, request_, page_folder_, patterns_);
     if (auto checked = views.check(); !checked) return checked.error();
     // The threads of the server have these signals blocked, too.
     std::optional<SignalWatch> signals(std::in_place,
@@ -102,6 +104,7 @@ class ServeWeb final : public Subcommand {
   }
 
   SourceRequest request_;
+  SelectionPatterns patterns_;
   std::uint16_t port_ = kUsualPort;
   std::string address_ = "127.0.0.1";
   std::string certificate_;

@@ -28,20 +28,6 @@ Result<std::vector<std::string>> checked_patterns(const WebRequest& request,
   return patterns;
 }
 
-Result<SelectionPatterns> read_patterns(const WebRequest& request) {
-  SelectionPatterns patterns;
-  for (const auto& [name, to] :
-       {std::pair("focus", &patterns.focus), std::pair("ignore", &patterns.ignore),
-        std::pair("hide", &patterns.hide)}) {
-    auto read = checked_patterns(request, name);
-    if (!read) return read.error();
-    *to = std::move(*read);
-  }
-  patterns.focus_names = request.fields("focus_name");
-  patterns.hide_names = request.fields("hide_name");
-  return patterns;
-}
-
 }  // namespace
 
 Result<TimeRange> read_range(const WebRequest& request, const TimeRange& otherwise,
@@ -69,6 +55,20 @@ Result<TargetRequest> read_target(const WebRequest& request) {
   return target;
 }
 
+Result<SelectionPatterns> read_patterns(const WebRequest& request) {
+  SelectionPatterns patterns;
+  for (const auto& [name, to] :
+       {std::pair("focus", &patterns.focus), std::pair("ignore", &patterns.ignore),
+        std::pair("hide", &patterns.hide)}) {
+    auto read = checked_patterns(request, name);
+    if (!read) return read.error();
+    *to = std::move(*read);
+  }
+  patterns.focus_names = request.fields("focus_name");
+  patterns.hide_names = request.fields("hide_name");
+  return patterns;
+}
+
 Result<ViewFields> read_view_fields(const WebRequest& request, const TimeRange& otherwise) {
   ViewFields fields;
   const auto range = read_range(request, otherwise);
@@ -87,6 +87,10 @@ Result<ViewFields> read_view_fields(const WebRequest& request, const TimeRange& 
     fields.by = std::move(*keys);
   }
   return fields;
+}
+
+Error nothing_is_left() {
+  return fail(ErrorCode::kNotFound, "no sample is left by the filters", "remove one of them");
 }
 
 }  // namespace profd

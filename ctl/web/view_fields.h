@@ -31,7 +31,11 @@ struct ViewFields {
 [[nodiscard]] Result<TimeRange> read_range(const WebRequest& request, const TimeRange& otherwise,
                                            std::string_view prefix = {});
 [[nodiscard]] Result<TargetRequest> read_target(const WebRequest& request);
+[[nodiscard]] Result<SelectionPatterns> read_patterns(const WebRequest& request);
 [[nodiscard]] Result<ViewFields> read_view_fields(const WebRequest& request,
                                                   const TimeRange& otherwise);
+
+// kNotFound: of a view or file without any sample.
+[[nodiscard]] Error nothing_is_left();
 
 }  // namespace profd

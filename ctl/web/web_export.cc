@@ -11,6 +11,8 @@
 #include "ctl/views/flame_svg.h"
 #include "ctl/views/samples_gperftools.h"
 #include "ctl/views/samples_pprof.h"
+#include "ctl/views/selected_samples.h"
+#include "ctl/web/view_fields.h"
 #include "formats/base/errors.h"
 #include "formats/base/utf8_text.h"
 #include "formats/profile/gperftools_writer.h"
@@ -22,6 +24,8 @@ namespace {
 
 constexpr std::size_t kTarBlock = 512;
 constexpr const char* kImageName = "profile.names.so";
+constexpr std::array<std::string_view, 4> kProfileForms = {"pprof", "folded", "speedscope",
+                                                           "gperftools"};
 
 // A file of a ustar archive (POSIX.1-2017, pax: "ustar Interchange Format").
 std::string tar_member(const std::string& name, const std::string& bytes) {
@@ -67,11 +71,8 @@ WebReply download(std::string file_name, std::string type, std::string bytes) {
   return {.type = std::move(type), .body = std::move(bytes), .file_name = std::move(file_name)};
 }
 
-}  // namespace
-
-WebReply export_samples(const Source& source, std::string_view form,
-                        const SelectionPatterns& patterns, NameForm names) {
-  const Samples& samples = source.samples;
+// One of kProfileForms.
+WebReply download_profile(const Samples& samples, const std::string& title, std::string_view form) {
   if (form == "pprof") {
     return download("profile.pb.gz", "application/octet-stream",
                     encode_pprof_gzip(pprof_of_samples(samples)));
@@ -83,18 +84,30 @@ WebReply export_samples(const Source& source, std::string_view form,
   if (form == "speedscope") {
     return download("profile.speedscope.json", "application/json",
                     speedscope_json(pprof_of_samples(samples),
-                                    printable_utf8(source.title, kMaxPrintableBytes)));
+                                    printable_utf8(title, kMaxPrintableBytes)));
   }
-  if (form == "gperftools") {
-    return download("profile.tar", "application/x-tar", gperftools_tar(samples));
+  return download("profile.tar", "application/x-tar", gperftools_tar(samples));
+}
+
+}  // namespace
+
+WebReply export_samples(const Source& source, std::string_view form,
+                        const SelectionPatterns& patterns, NameForm names) {
+  const Selection selection(source.samples, patterns);
+  if (form == "html" || form == "svg") {
+    CallTree tree = make_tree(selection, {.names = names});
+    if (tree.nodes.empty()) return reply_of(nothing_is_left());
+    return form == "html"
+               ? download("flame.html", "text/html; charset=utf-8", flame_html(tree, source.title))
+               : download("flame.svg", "image/svg+xml", flame_svg(tree, source.title));
   }
-  if (form != "html" && form != "svg") {
+  if (std::ranges::find(kProfileForms, form) == kProfileForms.end()) {
     return reply_of(invalid_argument("no form '" + std::string(form.substr(0, 64)) + "'"));
   }
-  CallTree tree = make_tree(Selection(samples, patterns), {.names = names});
-  return form == "html"
-             ? download("flame.html", "text/html; charset=utf-8", flame_html(tree, source.title))
-             : download("flame.svg", "image/svg+xml", flame_svg(tree, source.title));
+  if (patterns.empty()) return download_profile(source.samples, source.title, form);
+  const Samples selected = selected_samples(selection);
+  if (selected.rows().empty()) return reply_of(nothing_is_left());
+  return download_profile(selected, source.title, form);
 }
 
 }  // namespace profd

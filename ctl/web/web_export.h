@@ -1,4 +1,4 @@
-// Downloads of the samples that a page shows, in the forms of other programs.
+// Downloads of what a page shows, in the forms of other programs.
 
 #pragma once
 
@@ -12,9 +12,10 @@
 
 namespace profd {
 
-// `form`: pprof, folded, speedscope, html, svg or gperftools. The pictures have what `patterns`
-// leave, the others all samples. A profile of gperftools has its names in a second file, so that
-// form is a tar file of both: unpack it, and start pprof there. kInvalidArgument: another form.
+// `form`: pprof, folded, speedscope, html, svg or gperftools. Each has the samples that `patterns`
+// leave. A profile of gperftools has its names in a second file, so that form is a tar file of
+// both: unpack it, and start pprof there. kInvalidArgument: another form. kNotFound: no sample is
+// left.
 [[nodiscard]] WebReply export_samples(const Source& source, std::string_view form,
                                       const SelectionPatterns& patterns, NameForm names);
 

@@ -16,6 +16,7 @@
 #include "ctl/views/diff.h"
 #include "ctl/views/flame_json.h"
 #include "ctl/views/report.h"
+#include "ctl/views/selected_samples.h"
 #include "ctl/views/view_json.h"
 #include "ctl/web/picture_worth.h"
 #include "ctl/web/process_list.h"
@@ -66,10 +67,6 @@ void make_printable(std::vector<ReportRow>& rows) {
   }
 }
 
-Error nothing_is_left() {
-  return fail(ErrorCode::kNotFound, "no sample is left by the filters", "remove one of them");
-}
-
 }  // namespace
 
 // The samples of a request, and what of them it wants.
@@ -83,24 +80,30 @@ struct WebViews::Shown {
 Result<WebViews::Shown> WebViews::open(const WebRequest& request) {
   auto fields = read_view_fields(request, samples_.source().range);
   if (!fields) return fields.error();
+  fields->patterns = narrowed(patterns_, std::move(fields->patterns));
   auto source = samples_.get(fields->range, fields->target);
   if (!source) return source.error();
   return Shown{.fields = std::move(*fields), .source = std::move(*source)};
 }
 
 Result<void> WebViews::check() {
-  if (samples_.is_history()) {
+  const SourceRequest& of = samples_.source();
+  const bool has_filter = !of.target.empty() || !patterns_.empty();
+  if (samples_.is_history() && (of.range == TimeRange() || !has_filter)) {
     const auto status = client_.status();
     return status ? Result<void>() : Result<void>(status.error());
   }
-  const auto opened = samples_.get({}, {});
-  return opened ? Result<void>() : Result<void>(opened.error());
+  const auto opened = samples_.get(of.range, {});
+  if (!opened) return opened.error();
+  if (patterns_.empty() || shows_any(Selection((*opened)->samples, patterns_))) return {};
+  return nothing_is_left();
 }
 
 Result<std::string> WebViews::source(const WebRequest& /*request*/) {
   const SourceRequest& of = samples_.source();
   std::string title = samples_.is_history() ? "History" : of.name;
   if (!of.target.empty()) title += " of " + describe(of.target);
+  if (!patterns_.empty()) title += ", " + describe(patterns_);
   const boost::json::object json{{"title", printable_utf8(title, kMaxPrintableBytes)},
                                  {"kind", samples_.is_history() ? "history" : "file"}};
   return json_text(json);
@@ -111,7 +114,10 @@ Result<std::string> WebViews::timeline(const WebRequest& request) {
   if (!target) return target.error();
   if (!samples_.is_history()) {
     const auto whole = samples_.get({}, *target);
-    return whole ? Result<std::string>(timeline_json((*whole)->samples)) : whole.error();
+    if (!whole) return whole.error();
+    const Samples& samples = (*whole)->samples;
+    if (patterns_.empty()) return timeline_json(samples);
+    return timeline_json(selected_samples(Selection(samples, patterns_)));
   }
   return timeline_json(client_, target->empty() ? samples_.source().target : *target,
                        samples_.source().range);
@@ -120,7 +126,8 @@ Result<std::string> WebViews::timeline(const WebRequest& request) {
 Result<std::string> WebViews::list(const WebRequest& request) {
   const auto shown = open(request);
   if (!shown) return shown.error();
-  return process_list_json(shown->source->samples);
+  if (shown->fields.patterns.empty()) return process_list_json(shown->source->samples);
+  return process_list_json(selected_samples(shown->selection()));
 }
 
 Result<std::string> WebViews::worth(const WebRequest& request) {

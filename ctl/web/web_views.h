@@ -18,9 +18,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "ctl/client/client.h"
 #include "ctl/sources/source.h"
+#include "ctl/views/selection.h"
 #include "ctl/web/shown_samples.h"
 #include "ctl/web/view_fields.h"
 #include "ctl/web/web_reply.h"
@@ -31,14 +33,19 @@ namespace profd {
 class WebViews {
  public:
   // `page_folder`: files of the page that take the place of those in the program; empty: none.
-  WebViews(Client& client, SourceRequest source, std::string page_folder)
+  // `patterns`, of the command line, hold for all requests, which may narrow them. CPU use over
+  // time of the history and /api/worth stay those of all samples.
+  WebViews(Client& client, SourceRequest source, std::string page_folder,
+           SelectionPatterns patterns = {})
       : client_(client),
         samples_(client, std::move(source)),
-        page_folder_(std::move(page_folder)) {}
+        page_folder_(std::move(page_folder)),
+        patterns_(std::move(patterns)) {}
 
   [[nodiscard]] WebReply answer(const WebRequest& request);
 
-  // Reads what is shown at first, so that an error comes at once.
+  // Reads what is shown at first, so that an error comes at once. The history is read only if the
+  // command line has a time, and a target or filter. kNotFound: no sample is left.
   [[nodiscard]] Result<void> check();
 
  private:
@@ -62,6 +69,7 @@ class WebViews {
   Client& client_;
   ShownSamples samples_;
   std::string page_folder_;
+  SelectionPatterns patterns_;
 };
 
 }  // namespace profd

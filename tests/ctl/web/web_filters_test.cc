@@ -1,0 +1,242 @@
+// What profctl web exports of a filtered view, and shows with filters of the command line: the
+// samples that Go's pprof leaves of the same file by its own filters.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value_to.hpp>
+#include <gmock/gmock.h>
+
+#include "ctl/web/web_views.h"
+#include "formats/profile/pprof_writer.h"
+#include "formats/profile/sample_times.h"
+#include "tests/ctl/profctl_fixture.h"
+#include "tests/ctl/views/filtered_traces.h"
+#include "tests/ctl/views/flame_file.h"
+#include "tests/ctl/views/pprof_traces.h"
+#include "tests/ctl/views/random_profile.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+using testing::HasSubstr;
+
+SelectionPatterns patterns_of(const test::FilterCase& filter) {
+  SelectionPatterns patterns;
+  for (std::size_t i = 0; i + 1 < filter.options.size(); i += 2) {
+    const std::string& value = filter.options[i + 1];
+    if (filter.options[i] == "--focus") patterns.focus.push_back(value);
+    if (filter.options[i] == "--ignore") patterns.ignore.push_back(value);
+    if (filter.options[i] == "--hide") patterns.hide.push_back(value);
+  }
+  return patterns;
+}
+
+class WebFiltersTest : public test::ProfctlTest {
+ protected:
+  WebFiltersTest() {
+    random_.add(400);
+    source_ = scratch_.write("a.pb.gz", encode_pprof_gzip(random_.profile()));
+  }
+
+  // `patterns`: of the command line.
+  WebReply ask(const std::string& target, const SelectionPatterns& patterns = {}) {
+    WebViews views(client_, SourceRequest{.name = source_, .range = {}, .target = {}}, "",
+                   patterns);
+    return views.answer(WebRequest::parse(target).value());
+  }
+  boost::json::value data(const std::string& target, const SelectionPatterns& patterns = {}) {
+    const WebReply reply = ask(target, patterns);
+    EXPECT_EQ(reply.status, 200U) << reply.body;
+    return boost::json::parse(reply.body);
+  }
+  // The path of the file that the page's button downloads.
+  std::filesystem::path exported(const std::string& form, const std::string& fields,
+                                 const SelectionPatterns& patterns = {}) {
+    const WebReply reply = ask("/api/export?form=" + form + fields, patterns);
+    EXPECT_EQ(reply.status, 200U) << reply.body;
+    return scratch_.write(form == "pprof" ? "e.pb.gz" : "e." + form, reply.body);
+  }
+  boost::json::value profctl_json(std::vector<std::string> arguments) {
+    arguments.emplace_back("--json");
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return boost::json::parse(ran.code == 0 ? ran.out : "null");
+  }
+  // The profile of a history or session.
+  void give_random_profile() {
+    const std::string bytes = encode_pprof_gzip(random_.profile());
+    service_.files["profile.pb.gz"] = bytes;
+    service_.result.named_profile = ResultFile{.path = "profile.pb.gz", .bytes = bytes.size()};
+  }
+
+  Client client_{server_.socket().string()};
+  test::ScratchDirectory scratch_;
+  test::RandomProfile random_{11};
+  std::string source_;
+};
+
+void expect_traces(const std::vector<test::Trace>& found,
+                   const std::vector<test::Trace>& expected) {
+  EXPECT_FALSE(expected.empty());
+  EXPECT_EQ(test::paths_of(found), test::paths_of(expected));
+  for (const char* label : {"comm", "user", "pid"}) {
+    EXPECT_EQ(test::label_sums(found, label), test::label_sums(expected, label)) << label;
+  }
+}
+
+TEST_F(WebFiltersTest, ExportsHaveWhatTheFiltersOfThePageLeave) {
+  for (const test::FilterCase& filter : test::filter_cases()) {
+    SCOPED_TRACE(filter.of_pprof);
+    const auto expected = test::traces_with(source_, filter.of_pprof);
+    expect_traces(test::traces_of(exported("pprof", filter.fields)), expected);
+    const std::string html = test::read_file(exported("html", filter.fields));
+    // Its names are short ones, which are the full ones here.
+    EXPECT_EQ(test::paths_of_data(test::data_of_html(html)), test::paths_of(expected));
+    std::map<std::string, std::int64_t> lines;
+    std::istringstream folded(test::read_file(exported("folded", filter.fields)));
+    for (std::string line; std::getline(folded, line);) {
+      lines[line.substr(0, line.rfind(' '))] += std::stoll(line.substr(line.rfind(' ')));
+    }
+    EXPECT_EQ(lines, test::folded_lines(expected));
+  }
+}
+
+TEST_F(WebFiltersTest, SpeedscopeAndGperftoolsHaveTheSamplesThatAreLeft) {
+  for (const test::FilterCase& filter : test::filter_cases()) {
+    SCOPED_TRACE(filter.of_pprof);
+    const std::int64_t expected = test::sum_of_traces(test::traces_with(source_, filter.of_pprof));
+    const auto file = boost::json::parse(test::read_file(exported("speedscope", filter.fields)));
+    std::int64_t weight = 0;
+    for (const auto& profile : file.at("profiles").as_array()) {
+      for (const auto& one : profile.at("weights").as_array()) {
+        weight += one.to_number<std::int64_t>();
+      }
+    }
+    EXPECT_EQ(weight, expected * test::RandomProfile::kPeriodNs);
+    const auto tar = exported("gperftools", filter.fields);
+    const std::string there = "cd " + scratch_.path().string() + " && ";
+    (void)test::output_of(there + "tar xf " + tar.string());
+    EXPECT_THAT(test::output_of(there + "HOME=/nonexistent " + GO_PPROF_BINARY +
+                                " -sample_index=samples -top profile.prof 2>&1"),
+                HasSubstr(std::to_string(expected) + " total"));
+  }
+}
+
+TEST_F(WebFiltersTest, ExportsHaveTheTargetAndTheNamesThatThePageChose) {
+  const auto expected = test::traces_of_label(
+      test::traces_with(source_, "-focus='^ns::work_5$' -hide='^ns::work_4$'"), "pid", {"102"});
+  const std::string fields = "&pid=102&focus_name=ns::work_5&hide_name=ns::work_4";
+  expect_traces(test::traces_of(exported("pprof", fields)), expected);
+}
+
+TEST_F(WebFiltersTest, FiltersOfTheCommandLineHoldForAllViews) {
+  for (const test::FilterCase& filter : test::filter_cases()) {
+    SCOPED_TRACE(filter.of_pprof);
+    const SelectionPatterns patterns = patterns_of(filter);
+    const auto expected = test::traces_with(source_, filter.of_pprof);
+    expect_traces(test::traces_of(exported("pprof", "", patterns)), expected);
+    EXPECT_EQ(test::paths_of_data(data("/api/flame?names=full", patterns)),
+              test::paths_of(expected));
+    std::vector<std::string> report{"report", source_};
+    report.insert(report.end(), filter.options.begin(), filter.options.end());
+    EXPECT_EQ(data("/api/table", patterns), profctl_json(report));
+    std::map<std::string, std::int64_t> processes;
+    const boost::json::value list = data("/api/list", patterns);
+    for (const boost::json::value& row : list.at("rows").as_array()) {
+      if (row.at("kind").as_string() != "process") continue;
+      const auto target = boost::json::value_to<std::string>(row.at("target"));
+      processes[target.substr(target.find(':') + 1)] += row.at("samples").as_int64();
+    }
+    EXPECT_EQ(processes, test::label_sums(expected, "pid"));
+    const auto title = data("/api/source", patterns).at("title");
+    EXPECT_THAT(boost::json::value_to<std::string>(title),
+                HasSubstr(", " + filter.options[0] + " " + filter.options[1]));
+  }
+}
+
+TEST_F(WebFiltersTest, AFilterOfThePageNarrowsThatOfTheCommandLine) {
+  SelectionPatterns patterns;
+  patterns.focus = {"work_1$"};
+  patterns.hide = {"work_3$"};
+  auto expected = test::traces_with(source_, "-focus='work_1$' -hide='work_3$'");
+  std::erase_if(expected, [](const test::Trace& trace) {
+    return std::ranges::find(trace.stack, "ns::work_5") == trace.stack.end();
+  });
+  for (const char* const field : {"&focus_name=ns::work_5", "&focus=work_5$"}) {
+    SCOPED_TRACE(field);
+    expect_traces(test::traces_of(exported("pprof", field, patterns)), expected);
+    const auto table = data(std::string("/api/table?names=full") + field, patterns);
+    EXPECT_EQ(test::row_sums(table.at("rows")), test::function_sums(expected));
+  }
+}
+
+// Each 20 ms of the session has the samples that are left of those taken then.
+TEST_F(WebFiltersTest, TheSecondsOfASessionHaveTheSamplesThatAreLeft) {
+  PprofProfile whole = random_.profile();
+  whole.time_ns = 1'700'000'000'000'000'000;
+  whole.duration_ns = 4'000'000'000;
+  SampleTimes times;
+  for (std::uint32_t i = 0; i < whole.samples().size(); ++i) {
+    const auto count = static_cast<std::uint32_t>(whole.values(i).front());
+    times.entries.push_back({.sample = i, .tick = i % (4 * kTicksOfSecond), .count = count});
+  }
+  normalize(times);
+  whole.times = std::move(times);
+  source_ = scratch_.write("timed.pb.gz", encode_pprof_gzip(whole));
+  for (const test::FilterCase& filter : test::filter_cases()) {
+    SCOPED_TRACE(filter.of_pprof);
+    const boost::json::value timeline = data("/api/timeline", patterns_of(filter));
+    std::int64_t samples = 0;
+    std::int64_t parts = 0;
+    for (const boost::json::value& window : timeline.at("windows").as_array()) {
+      samples += window.at("samples").to_number<std::int64_t>();
+      for (const boost::json::value& part : window.at("parts").as_array()) {
+        parts += part.to_number<std::int64_t>();
+      }
+    }
+    const std::int64_t expected = test::sum_of_traces(test::traces_with(source_, filter.of_pprof));
+    EXPECT_EQ(samples, expected);
+    EXPECT_EQ(parts, expected);
+    EXPECT_EQ(timeline.at("untimed").to_number<std::int64_t>(), 0);
+  }
+}
+
+TEST_F(WebFiltersTest, WhatIsFilteredAwayIsAnErrorAndNoEmptyFile) {
+  for (const char* const form : {"pprof", "folded", "speedscope", "gperftools", "html", "svg"}) {
+    const std::string target = std::string("/api/export?form=") + form;
+    EXPECT_EQ(ask(target + "&focus=nosuch").status, 404U) << form;
+    EXPECT_EQ(ask(target + "&hide=work_").status, 404U) << form;
+    EXPECT_EQ(ask(target + "&focus=(").status, 400U) << form;
+  }
+  EXPECT_EQ(ask("/api/export?form=exe&focus=nosuch").status, 400U);
+}
+
+TEST_F(WebFiltersTest, WhatMatchesNothingExitsBeforeThePageIsThere) {
+  for (const char* const subcommand : {"web", "view"}) {
+    SCOPED_TRACE(subcommand);
+    const Ran filtered = run({subcommand, "--port", "0", source_, "--focus", "nosuch"});
+    EXPECT_EQ(filtered.code, kExitNotFound);
+    EXPECT_EQ(filtered.out, "");
+    EXPECT_THAT(filtered.err, HasSubstr("hint: "));
+    EXPECT_EQ(run({subcommand, "--port", "0", source_, "--hide", "work_"}).code, kExitNotFound);
+    EXPECT_EQ(run({subcommand, "--port", "0", source_, "-p", "999"}).code, kExitNotFound);
+    EXPECT_EQ(run({subcommand, "--port", "0", source_, "--ignore", "("}).code, kExitUsage);
+  }
+  give_random_profile();
+  const Ran history = run({"web", "--port", "0", "--last", "10m", "--focus", "nosuch"});
+  EXPECT_EQ(history.code, kExitNotFound);
+  EXPECT_EQ(service_.exported.size(), 1U);
+}
+
+}  // namespace
+}  // namespace profd
