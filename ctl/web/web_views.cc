@@ -20,6 +20,7 @@
 #include "ctl/views/view_json.h"
 #include "ctl/web/picture_worth.h"
 #include "ctl/web/process_list.h"
+#include "ctl/web/selected_pprof.h"
 #include "ctl/web/source_text.h"
 #include "ctl/web/timeline.h"
 #include "ctl/web/web_export.h"
@@ -204,6 +205,9 @@ WebReply WebViews::start_profile(const WebRequest& request) {
   if (!seconds) return reply_of(seconds.error());
   const auto target = read_target(request);
   if (!target) return reply_of(target.error());
+  auto asked = read_patterns(request);
+  if (!asked) return reply_of(asked.error());
+  SelectionPatterns patterns = narrowed(patterns_, std::move(*asked));
   StartRequest start;
   start.target = target->empty() ? samples_.source().target : *target;
   const bool has_target = !start.target.empty();
@@ -219,16 +223,20 @@ WebReply WebViews::start_profile(const WebRequest& request) {
     session = client_.start(start);
   }
   if (!session) return reply_of(session.error());
-  return {.then = [this, id = std::move(*session)] { return stop_profile(id); }, .wait = length};
+  auto stop = [this, id = std::move(*session), filter = std::move(patterns)] {
+    return stop_profile(id, filter);
+  };
+  return {.then = std::move(stop), .wait = length};
 }
 
-WebReply WebViews::stop_profile(const std::string& session) {
+WebReply WebViews::stop_profile(const std::string& session, const SelectionPatterns& patterns) {
   const auto result = client_.stop(session);
   if (!result) return reply_of(result.error());
   auto bytes = result->named_profile
                    ? client_.fetch(result->result, *result->named_profile)
                    : Result<std::string>(fail(ErrorCode::kUnsupported, "the profile has no names"));
   (void)client_.remove(result->result);
+  if (bytes && !patterns.empty()) bytes = selected_pprof(*bytes, patterns);
   if (!bytes) return reply_of(bytes.error());
   return {
       .type = "application/octet-stream", .body = std::move(*bytes), .file_name = "profile.pb.gz"};

@@ -11,7 +11,8 @@
 //     /api/diff             the JSON of 'diff', of base_since and base_until and the range
 //     /api/lines            around=NAME: {"scope","lines":[{"file","line","self","total","text"}]}
 //     /api/export           form=...: web_export.h
-//     /debug/pprof/profile  seconds=N: new samples as a .pb.gz, as Go's net/http/pprof has it
+//     /debug/pprof/profile  seconds=N: new samples as a .pb.gz, as Go's net/http/pprof has it; with
+//                           filters, what they leave (selected_pprof.h)
 //
 // view_fields.h has the fields of all of them.
 
@@ -63,7 +64,8 @@ class WebViews {
   [[nodiscard]] Result<std::string> lines(const WebRequest& request);
   [[nodiscard]] WebReply download(const WebRequest& request);
   [[nodiscard]] WebReply start_profile(const WebRequest& request);
-  [[nodiscard]] WebReply stop_profile(const std::string& session);
+  [[nodiscard]] WebReply stop_profile(const std::string& session,
+                                      const SelectionPatterns& patterns);
   [[nodiscard]] WebReply page_file(const std::string& name) const;
 
   Client& client_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include <gmock/gmock.h>
 
 #include "ctl/web/web_views.h"
+#include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_writer.h"
 #include "formats/profile/sample_times.h"
 #include "tests/ctl/profctl_fixture.h"
@@ -29,6 +31,7 @@ namespace profd {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsSubsetOf;
 
 SelectionPatterns patterns_of(const test::FilterCase& filter) {
   SelectionPatterns patterns;
@@ -84,6 +87,26 @@ class WebFiltersTest : public test::ProfctlTest {
   test::RandomProfile random_{11};
   std::string source_;
 };
+
+// All that a profile says of each location: build id, file, address, functions and lines.
+std::set<std::string> code_of(const std::string& bytes) {
+  const auto profile = decode_pprof(bytes);
+  if (!profile) return {"malformed"};
+  std::set<std::string> code;
+  for (const PprofLocation& location : profile->locations()) {
+    const PprofMapping& mapping = profile->mappings()[location.mapping];
+    std::ostringstream text;
+    text << profile->text(mapping.build_id) << " " << profile->text(mapping.file);
+    text << " " << mapping.start << " " << location.address;
+    for (const PprofLine& line : profile->lines(location.lines)) {
+      const PprofFunction& function = profile->functions()[line.function];
+      text << " " << profile->text(function.name) << " " << profile->text(function.system_name);
+      text << " " << profile->text(function.file) << ":" << line.line;
+    }
+    code.insert(text.str());
+  }
+  return code;
+}
 
 void expect_traces(const std::vector<test::Trace>& found,
                    const std::vector<test::Trace>& expected) {
@@ -178,6 +201,64 @@ TEST_F(WebFiltersTest, AFilterOfThePageNarrowsThatOfTheCommandLine) {
     const auto table = data(std::string("/api/table?names=full") + field, patterns);
     EXPECT_EQ(test::row_sums(table.at("rows")), test::function_sums(expected));
   }
+}
+
+TEST_F(WebFiltersTest, AProfileForGosPprofHasWhatIsLeft) {
+  give_random_profile();
+  const std::string whole = test::read_file(source_);
+  for (const test::FilterCase& filter : test::filter_cases()) {
+    SCOPED_TRACE(filter.of_pprof);
+    const auto expected = test::traces_with(source_, filter.of_pprof);
+    WebViews of_page(client_, SourceRequest{.name = {}, .range = {}, .target = {}}, "");
+    WebViews of_command_line(client_, SourceRequest{.name = {}, .range = {}, .target = {}}, "",
+                             patterns_of(filter));
+    const std::string address = "/debug/pprof/profile?seconds=1";
+    for (const WebReply& started :
+         {of_page.answer(WebRequest::parse(address + filter.fields).value()),
+          of_command_line.answer(WebRequest::parse(address).value())}) {
+      ASSERT_TRUE(started.then);
+      const WebReply ended = started.then();
+      ASSERT_EQ(ended.status, 200U) << ended.body;
+      const auto written = test::traces_of(scratch_.write("new.pb.gz", ended.body));
+      expect_traces(written, expected);
+      EXPECT_EQ(test::label_sums(written, "unit"), test::label_sums(expected, "unit"));
+      if (filter.options[0] == "--hide" || filter.options.size() > 2) continue;
+      EXPECT_THAT(code_of(ended.body), IsSubsetOf(code_of(whole)));
+    }
+  }
+}
+
+// Addresses and build ids stay where an inlined function is hidden, too.
+TEST_F(WebFiltersTest, HiddenFunctionsLeaveTheAddressesOfAProfileForGosPprof) {
+  give_random_profile();
+  const auto addresses = [](const std::string& bytes) {
+    std::set<std::string> found;
+    for (const std::string& text : code_of(bytes)) found.insert(text.substr(0, text.find(" ns::")));
+    return found;
+  };
+  WebViews views(client_, SourceRequest{.name = {}, .range = {}, .target = {}}, "");
+  const std::string address = "/debug/pprof/profile?seconds=1&hide=work_2";
+  const WebReply started = views.answer(WebRequest::parse(address).value());
+  ASSERT_TRUE(started.then);
+  const WebReply ended = started.then();
+  ASSERT_EQ(ended.status, 200U) << ended.body;
+  EXPECT_THAT(addresses(ended.body), IsSubsetOf(addresses(test::read_file(source_))));
+  for (const std::string& text : code_of(ended.body)) {
+    EXPECT_EQ(text.find("work_2"), std::string::npos) << text;
+  }
+}
+
+TEST_F(WebFiltersTest, AProfileForGosPprofOfNothingIsAnError) {
+  give_random_profile();
+  WebViews views(client_, SourceRequest{.name = {}, .range = {}, .target = {}}, "");
+  const std::string address = "/debug/pprof/profile?seconds=1&focus=";
+  const WebReply started = views.answer(WebRequest::parse(address + "nosuch").value());
+  ASSERT_TRUE(started.then);
+  EXPECT_EQ(started.then().status, 404U);
+  EXPECT_THAT(service_.calls, testing::Contains("remove 5f2c01ab"));
+  const std::size_t sessions = service_.started.size();
+  EXPECT_EQ(views.answer(WebRequest::parse(address + "(").value()).status, 400U);
+  EXPECT_EQ(service_.started.size(), sessions);
 }
 
 // Each 20 ms of the session has the samples that are left of those taken then.
