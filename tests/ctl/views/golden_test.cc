@@ -75,11 +75,12 @@ class LabelledHost {
   std::uint32_t add_location(std::size_t number) {
     const std::size_t function = number % kFunctions;
     const std::string object = object_of(function);
+    const bool is_kernel = object.starts_with('[');
     const std::uint32_t mapping = profile_.add_mapping(
         {.start = 0x1000,
          .limit = 0x900000,
-         .file = profile_.add_text(object.starts_with('[') ? object : "/usr/lib/" + object),
-         .build_id = profile_.add_text(object.starts_with('[') ? "20" : "1" + object.substr(3, 1))});
+         .file = profile_.add_text(is_kernel ? object : "/usr/lib/" + object),
+         .build_id = profile_.add_text(is_kernel ? "20" : "1" + object.substr(3, 1))});
     std::vector<PprofLine> lines{line_of(function, number)};
     // Inlined into a function that has a source.
     if (number % 3 == 0) lines.push_back(line_of(function - function % 5, number + 500));
