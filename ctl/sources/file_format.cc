@@ -96,6 +96,11 @@ Error too_large_file() {
               "it is larger than " + std::to_string(kMaxSourceBytes >> 20) + " MiB", kSmallerHint);
 }
 
+Error error_of_open(const Error& error) {
+  if (error.code != ErrorCode::kPermissionDenied || !error.hint.empty()) return error;
+  return fail(error.code, error.message, "read it as root, or as the user who owns it");
+}
+
 Error error_of_file(const std::string& path, const Error& error) {
   std::string hint = error.hint;
   if (hint.empty() && error.code == ErrorCode::kTooLarge) {

@@ -29,6 +29,9 @@ inline constexpr std::uint64_t kMaxSourceBytes = std::uint64_t{256} << 20;
 
 [[nodiscard]] Error too_large_file();
 
+// The error of an open, with what to do where permission is denied.
+[[nodiscard]] Error error_of_open(const Error& error);
+
 // The error of a reader, with the path and what to do.
 [[nodiscard]] Error error_of_file(const std::string& path, const Error& error);
 

@@ -231,7 +231,7 @@ const sandbox::ChildKind kSourceReaderChild{
 Result<SourceFile> SourceFile::open(const std::string& path) {
   // A profile of another user can name any file.
   auto fd = open_regular_file(path);
-  if (!fd) return fd.error();
+  if (!fd) return error_of_open(fd.error());
   struct stat info {};
   if (::fstat(fd->get(), &info) != 0) return fail_errno("could not check " + path);
   return SourceFile(std::move(*fd), path, info.st_uid != ::geteuid() && info.st_uid != 0);

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "collectors/host/find_file.h"
+#include "ctl/sources/file_format.h"
 #include "ctl/sources/file_reader.h"
 #include "ctl/sources/gperftools_samples.h"
 #include "ctl/sources/pprof_samples.h"
@@ -44,6 +45,20 @@ std::optional<TimeRange> range_of(const SessionSummary& summary) {
       .until_ms = since_ms + static_cast<std::uint64_t>(summary.seconds * kMsPerSecond)};
 }
 
+// The error is of one file of a directory, so that the others can be shown. One of the reader is
+// not: a directory of another user shall not cost its time for each file.
+bool is_of_one_file(ErrorCode code) {
+  return code == ErrorCode::kNotFound || code == ErrorCode::kPermissionDenied ||
+         code == ErrorCode::kInvalidArgument || code == ErrorCode::kMalformed ||
+         code == ErrorCode::kIo;
+}
+
+// A profile that session.json lists, and that is not there.
+Error error_of_listed(const Error& error) {
+  if (error.code != ErrorCode::kNotFound || !error.hint.empty()) return error;
+  return fail(error.code, error.message, "session.json lists it: copy the whole directory");
+}
+
 class SourceOpener {
  public:
   SourceOpener(Client& client, const SourceRequest& request, const sandbox::Spawn& spawn)
@@ -56,7 +71,7 @@ class SourceOpener {
       const bool is_directory = ::fstat(found->get(), &info) == 0 && S_ISDIR(info.st_mode);
       return of_target(is_directory ? open_directory() : open_file());
     } else if (found.error().code == ErrorCode::kPermissionDenied && !is_valid_id(request_.name)) {
-      return found.error();
+      return error_of_open(found.error());
     }
     if (is_range_name(request_.name)) {
       const auto range = parse_range_name(request_.name);
@@ -148,35 +163,64 @@ class SourceOpener {
           "name one of its files, or a directory of record, stop, dump or export");
     }
     const auto summary = reader_.read_summary(*summary_file);
-    if (!summary) return summary.error();
+    if (!summary) return error_of_summary(summary.error());
     Source source{.samples = {}, .title = request_.name};
     source.samples.event = summary->event;
     source.samples.duration_ns = summary->duration_ns;
     source.samples.has_cpu_time = summary->period_ns > 0;
-    for (const DirectoryProfile& profile : summary->profiles) {
-      if (!is_valid_result_path(profile.path)) continue;
-      auto added = add_profile(directory, *summary, profile, source);
-      if (!added) return added.error();
-    }
-    if (auto added = add_times(directory, source.samples); !added) return added.error();
+    if (auto added = add_profiles(directory, *summary, source); !added) return added.error();
     return source;
   }
 
-  Result<void> add_times(const fs::path& directory, Samples& samples) {
+  [[nodiscard]] Error error_of_summary(const Error& error) const {
+    if (error.code != ErrorCode::kMalformed) return error;
+    return fail(error.code, error.message,
+                "its profiles can be shown one by one: profctl report " + request_.name +
+                    "/COMM.PID.prof");
+  }
+
+  // What cannot be read is left out, and a note says so, as long as something can be read.
+  Result<void> add_profiles(const fs::path& directory, const DirectorySummary& summary,
+                            Source& source) {
+    std::optional<Error> first;
+    std::size_t unread = 0;
+    std::size_t read = 0;
+    for (const DirectoryProfile& profile : summary.profiles) {
+      if (!is_valid_result_path(profile.path)) continue;
+      const auto added = add_profile(directory, summary, profile, source);
+      if (!added && !is_of_one_file(added.error().code)) return added.error();
+      if (!added && !first) first = added.error();
+      ++(added ? read : unread);
+    }
+    if (!first) {
+      add_times(directory, source);
+      return {};
+    }
+    if (read == 0) return *first;
+    // The times of the samples count those of all profiles.
+    source.notes.push_back(std::to_string(unread) + " of " + std::to_string(read + unread) +
+                           " profiles could not be read, and their samples are missing: " +
+                           first->message);
+    return {};
+  }
+
+  void add_times(const fs::path& directory, Source& source) {
     const auto file = SourceFile::open(directory / kTimesFile);
-    if (!file && file.error().code == ErrorCode::kNotFound) return {};
-    if (!file) return file.error();
-    auto read = reader_.read_times(*file);
-    if (!read) return read.error();
-    samples.time_ns = read->start_ns;
-    if (samples.set_times(std::move(read->times))) return {};
-    return malformed(file->path() + " has the times of other samples");
+    if (!file && file.error().code == ErrorCode::kNotFound) return;
+    auto read = file ? reader_.read_times(*file) : Result<TimesFile>(file.error());
+    if (read && source.samples.set_times(std::move(read->times))) {
+      source.samples.time_ns = read->start_ns;
+      return;
+    }
+    source.notes.push_back("the times of its samples are not known: " +
+                           (read ? file->path() + " has those of other samples"
+                                 : read.error().message));
   }
 
   Result<void> add_profile(const fs::path& directory, const DirectorySummary& summary,
                            const DirectoryProfile& of, Source& source) {
     const auto file = SourceFile::open(directory / of.path);
-    if (!file) return file.error();
+    if (!file) return error_of_listed(file.error());
     const auto read = reader_.read(*file);
     if (!read) return read.error();
     const auto* const profile = std::get_if<Profile>(&*read);

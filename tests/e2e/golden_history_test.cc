@@ -2,6 +2,7 @@
 // their files, and the losses that this test put into them.
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cstdint>
@@ -27,6 +28,7 @@ namespace profd::e2e {
 namespace {
 
 namespace json = boost::json;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using test::NamedProcess;
@@ -322,6 +324,54 @@ TEST_F(GoldenHistoryTest, AnHourHasTheSumsOfTheWindowsThatItWasMadeOf) {
   ASSERT_THAT(history->windows, SizeIs(1));
   EXPECT_EQ(history->windows[0].lost, lost_in(0, kWindows));
   EXPECT_EQ(history->windows[0].seconds, 360);
+}
+
+// What was damaged while the daemon was away is set aside at its start.
+TEST_F(GoldenHistoryTest, DamagedWindowsAreLeftOutAndTheOthersAreRead) {
+  daemon_.stop(SIGTERM);
+  std::filesystem::resize_file(window_path(1), std::filesystem::file_size(window_path(1)) / 2);
+  std::filesystem::remove(window_path(2));
+  ASSERT_EQ(::mkfifo(window_path(2).c_str(), 0600), 0);
+  std::filesystem::remove(window_path(3));
+  std::filesystem::create_directory(window_path(3));
+  daemon_.start();
+  auto traces = traces_in(0, 1);
+  for (const Trace& trace : traces_in(4, kWindows)) traces.push_back(trace);
+  EXPECT_EQ(test::rows_of_report(report({at(0) + ".." + at(kWindows)}, "unit,function")),
+            test::merged_rows(traces, {"unit", "function"}));
+  const auto history = parse_history(daemon_.profctl({"history", "--json"}).out);
+  ASSERT_TRUE(history);
+  EXPECT_THAT(history->windows, SizeIs(3));
+  EXPECT_EQ(daemon_.status().continuous.malformed, 3U);
+}
+
+TEST_F(GoldenHistoryTest, AWindowThatIsDamagedMeanwhileIsMissingByName) {
+  std::filesystem::resize_file(window_path(2), std::filesystem::file_size(window_path(2)) / 2);
+  auto traces = traces_in(0, 2);
+  for (const Trace& trace : traces_in(3, kWindows)) traces.push_back(trace);
+  const std::string range = at(0) + ".." + at(kWindows);
+  EXPECT_EQ(test::rows_of_report(report({range}, "function")),
+            test::merged_rows(traces, {"function"}));
+  EXPECT_THAT(daemon_.profctl({"report", range}).err,
+              HasSubstr("1 window of this time could not be read: the samples of it are missing"));
+  // Of this one alone, nothing is left.
+  const Ended alone = daemon_.profctl({"report", at(2) + ".." + at(3)});
+  EXPECT_EQ(alone.status, 4);
+  EXPECT_THAT(alone.err, HasSubstr("hint: "));
+}
+
+TEST_F(GoldenHistoryTest, AFileOfTheHistoryIsASourceAndItsDirectoryIsNone) {
+  EXPECT_EQ(test::rows_of_report(report({window_path(0)}, "user,function")),
+            test::merged_rows(traces_[0], {"user", "function"}));
+  const Ended directory = daemon_.profctl({"report", daemon_.state() / "windows"});
+  EXPECT_EQ(directory.status, 2);
+  EXPECT_THAT(directory.err, HasSubstr("has no session.json"));
+  EXPECT_THAT(directory.err, HasSubstr("hint: name one of its files"));
+  std::filesystem::resize_file(window_path(0), std::filesystem::file_size(window_path(0)) / 2);
+  const Ended cut = daemon_.profctl({"report", window_path(0)});
+  EXPECT_EQ(cut.status, 1);
+  EXPECT_THAT(cut.err, HasSubstr(window_path(0).string() + ": "));
+  EXPECT_THAT(cut.err, HasSubstr("hint: "));
 }
 
 }  // namespace

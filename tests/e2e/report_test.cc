@@ -135,6 +135,34 @@ TEST_F(ReportsTest, AFileOfAnotherUserIsReadByASandboxedProcess) {
   EXPECT_EQ(report({file}), own);
 }
 
+// Another user has the directory, and may not read one of its profiles; then nothing of it.
+TEST_F(ReportsTest, WhatMayNotBeReadIsSaidAndTheRestIsShown) {
+  const std::string shares = workload("shares");
+  const SessionSummary summary =
+      record({"-F", "499"}, {"sh", "-c", shares + " 0.5 & " + shares + " 0.5; wait"});
+  const auto profiles = profiles_of(summary, "shares");
+  ASSERT_GE(profiles.size(), 2U);
+  Process::Options nobody;
+  nobody.uid = kNobody;
+  fs::permissions(output_, fs::perms(0755));
+  for (const auto& entry : fs::recursive_directory_iterator(output_)) {
+    fs::permissions(entry.path(), fs::perms(entry.is_directory() ? 0755 : 0644));
+  }
+  fs::permissions(file(profiles[0]), fs::perms(0600));
+  const Ended shown = daemon_.profctl({"report", output_, "--by", "process", "--json"}, nobody);
+  std::int64_t samples = 0;
+  for (const auto& [name, sum] : sums_of(parsed(shown))) samples += sum.total;
+  EXPECT_EQ(static_cast<std::uint64_t>(samples), summary.ledger.written - profiles[0].samples);
+  EXPECT_THAT(shown.err, HasSubstr("1 of " + std::to_string(summary.profiles.size()) +
+                                   " profiles could not be read"));
+  EXPECT_THAT(shown.err, HasSubstr("Permission denied"));
+  fs::permissions(output_, fs::perms(0700));
+  const Ended refused = daemon_.profctl({"report", output_}, nobody);
+  EXPECT_EQ(refused.status, 5);
+  EXPECT_THAT(refused.err, HasSubstr("session.json: Permission denied"));
+  EXPECT_THAT(refused.err, HasSubstr("hint: read it as root"));
+}
+
 TEST_F(ReportsTest, APipeGetsPlainText) {
   const std::string file = record_file("x.pb.gz", {workload("shares"), "0.3"})[0];
   const Ended shown = daemon_.profctl({"report", file});
