@@ -25,6 +25,11 @@ Error no_window() {
               "'profctl history' lists the windows; the current one appears when it ends");
 }
 
+Error no_readable_window() {
+  return fail(ErrorCode::kIo, "no window of this range could be read",
+              "the log of profd says why; 'profctl history' lists the others");
+}
+
 Error no_process(const WindowTarget& target) {
   if (target.is_everything()) {
     return fail(ErrorCode::kNotFound, "no process was sampled in this range",
@@ -133,7 +138,7 @@ void HistoryExport::note(const WindowView& view) {
 }
 
 Result<void> HistoryExport::end_windows() {
-  if (summary_.started.empty()) return no_window();
+  if (summary_.started.empty()) return unreadable_ == 0 ? no_window() : no_readable_window();
   if (Result<void> clear = target_.check(); !clear) return clear;
   summary_.session = plan_.result.info.result;
   summary_.seconds = std::chrono::duration<double>(end_ - first_start_).count();
