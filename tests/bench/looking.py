@@ -1,13 +1,20 @@
-"""What looking costs: `profctl top` beside `perf top`, and the file of a flame graph beside the page of Go's pprof."""
+"""What looking costs: a report and a flame graph of a day beside the page of Go's pprof, of a minute beside `perf report`;
+`profctl top` beside `perf top`; and the file of a flame graph beside pprof's page.
+
+speedscope and py-spy are no packages of Debian 12: a row says so, and py-spy is measured where it is installed.
+"""
 
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import time
+import urllib.request
 
 from harness import Bench, cpu_seconds, row
 
@@ -23,6 +30,107 @@ const [navigation] = performance.getEntriesByType("navigation");
 return {data: navigation.responseEnd, first: first ? first.startTime : -1, shown: shown ? shown.startTime : -1,
         loaded: navigation.loadEventEnd};
 """
+
+
+# In the page of Debian's pprof each box is a group of SVG, to which d3 listens.
+HOVER_OF_PPROF = """
+const boxes = document.querySelectorAll("#chart g[name], #chart g.frame, #chart g");
+boxes[(i * 37) % boxes.length].dispatchEvent(new MouseEvent("mouseover", {bubbles: true}));
+"""
+ZOOM_OF_PPROF = """
+const boxes = document.querySelectorAll("#chart g[name], #chart g.frame, #chart g");
+boxes[i % 2 ? 0 : boxes.length >> 1].dispatchEvent(new MouseEvent("click", {bubbles: true}));
+"""
+BOXES_OF_PPROF = "return document.querySelectorAll('#chart g').length"
+
+
+def not_measured(tool: str, why: str) -> None:
+    row(f"  beside {tool}", "-", f"not measured: {why}")
+
+
+def beside(ours: float, theirs: float, unit: str) -> str:
+    """The peer's figure, and how many times ours it is."""
+    return f"{theirs:.{0 if theirs >= 10 else 2}f} {unit} ({theirs / max(ours, 1e-9):.1f} x)"
+
+
+def cost_of(command: list, **options) -> tuple:
+    """Seconds and the most resident MB of a command, which must succeed."""
+    started = time.monotonic()
+    process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, **options)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{command} ended with {process.returncode}")
+    return seconds, usage.ru_maxrss / 1000
+
+
+def median_cost(command: list, output: pathlib.Path = None, **options) -> tuple:
+    """`output` is removed before each run: profctl overwrites no file."""
+    costs = []
+    for _ in range(3):
+        if output is not None:
+            output.unlink(missing_ok=True)
+        costs.append(cost_of(command, **options))
+    return tuple(statistics.median(values) for values in zip(*costs))
+
+
+def most_resident(pid: int) -> float:
+    status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return int(status.split("VmHWM:")[1].split()[0]) / 1000
+
+
+def cost_of_pprof_page(bench: Bench, profile: pathlib.Path) -> tuple:
+    """From the start of pprof to the whole first page with its flame graph."""
+    started = time.monotonic()
+    with page_of_pprof(bench, profile) as (url, server):
+        without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with without_proxy.open(url, timeout=600) as answer:
+            answer.read()
+        return time.monotonic() - started, most_resident(server.pid)
+
+
+def day(bench: Bench) -> None:
+    maker = bench.profd_binary.parent / "day_profile_maker"
+    for name, stacks, floor in (("10 minutes", 20_000, "<= 0.15 s"), ("a day", 1_000_000, "<= 1 s, <= 200 MB")):
+        profile = bench.directory / f"day_{stacks}.pb.gz"
+        subprocess.run([str(maker), str(stacks), str(profile)], check=True)
+        theirs, their_memory = cost_of_pprof_page(bench, profile)
+        html = bench.directory / "day.html"
+        for what, arguments in (("report", ["report", profile]), ("flame", ["flame", profile, "-o", html])):
+            ours, memory = median_cost([bench.profctl_binary, *arguments], html, env=bench.environment)
+            row(f"{what} of {name}, s", f"{ours:.3f}", beside(ours, theirs, "s, pprof -http"), floor)
+            row("  most memory, MB", f"{memory:.0f}", beside(memory, their_memory, "MB"))
+        profile.unlink()
+
+
+def minute(bench: Bench) -> None:
+    if shutil.which("perf") is None:
+        not_measured("perf report of a minute", "perf is not installed")
+        return
+    profile = bench.directory / "minute.pb.gz"
+    with busy_cpus(bench, 90), bench.profd(), bench.perf(99, {}):
+        bench.profctl("record", "-a", "-F", 99, "-d", "60s", "-o", profile)
+    ours, memory = median_cost([bench.profctl_binary, "report", profile], env=bench.environment)
+    theirs, their_memory = median_cost(["perf", "report", "--stdio", "-i", bench.directory / "perf.data"])
+    row("report of one minute, s", f"{ours:.3f}", beside(ours, theirs, "s, perf report"))
+    row("  most memory, MB", f"{memory:.0f}", beside(memory, their_memory, "MB"))
+
+
+def pyspy_share() -> float:
+    """py-spy top on a busy interpreter, in % of one CPU. It needs a terminal, which script(1) makes."""
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    top_of_python = subprocess.Popen(["script", "-qec", f"exec py-spy top --pid {busy.pid}", "/dev/null"],
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(5)
+        children = pathlib.Path(f"/proc/{top_of_python.pid}/task/{top_of_python.pid}/children").read_text(encoding="ascii")
+        return share_of(int(children.split()[0]), SECONDS)
+    finally:
+        for process in (top_of_python, busy):
+            process.kill()
+            process.wait()
 
 
 @contextlib.contextmanager
@@ -63,8 +171,12 @@ def top(bench: Bench) -> None:
         time.sleep(5)
         peer = share_of(theirs.pid, SECONDS)
         end(theirs)
-    row("top, two busy CPUs, % of one CPU", f"{share:.2f}", f"{peer:.2f}", "<= 0.5")
+    row("top, two busy CPUs, % of one CPU", f"{share:.2f}", beside(share, peer, "%, perf top"), "<= 0.5")
     row("  of the daemon meanwhile", f"{of_daemon:.2f}", "-")
+    if shutil.which("py-spy") is None:
+        not_measured("py-spy top", "not installed, and no package of Debian 12")
+    else:
+        row("  beside py-spy top, of one busy interpreter", f"{share:.2f}", beside(share, pyspy_share(), "%, py-spy top"))
 
 
 def free_port() -> int:
@@ -88,7 +200,7 @@ def page_of_pprof(bench: Bench, profile: pathlib.Path):
             if server.poll() is not None:
                 sys.exit("pprof -http did not start")
             time.sleep(0.05)
-        yield f"http://{address}/ui/flamegraph"
+        yield f"http://{address}/ui/flamegraph", server
     finally:
         server.kill()
         server.wait()
@@ -116,13 +228,20 @@ def page(bench: Bench) -> None:
             ours = first_picture(browser, html.as_uri())
             hover = browser.execute_async_script(MEASURE, HOVER, 40)
             zoom = browser.execute_async_script(MEASURE, ZOOM, 20)
-            with page_of_pprof(bench, packed) as url:
+            with page_of_pprof(bench, packed) as (url, _):
                 theirs = first_picture(browser, url)
-            row(f"{nodes} nodes: first picture after the data, ms", f"{ours['shown'] - ours['data']:.0f}",
-                f"{theirs['first'] - theirs['data']:.0f} (pprof -http)", "<= 300")
-            row("  the same from the start of loading, ms", f"{ours['shown']:.0f}", f"{theirs['first']:.0f}")
-            row("  hover, script and next frame, ms", f"{hover['script']:.1f}, {hover['frame']:.1f}", "-", "<= 16")
-            row("  zoom, script and next frame, ms", f"{zoom['script']:.1f}, {zoom['frame']:.1f}", "-", "<= 50")
+                can_act = browser.execute_script(BOXES_OF_PPROF) > 0
+                their_hover = browser.execute_async_script(MEASURE, HOVER_OF_PPROF, 40) if can_act else None
+                their_zoom = browser.execute_async_script(MEASURE, ZOOM_OF_PPROF, 20) if can_act else None
+            after_data, their_after_data = ours["shown"] - ours["data"], theirs["first"] - theirs["data"]
+            row(f"{nodes} nodes: first picture after the data, ms", f"{after_data:.0f}",
+                beside(after_data, their_after_data, "ms, pprof -http"), "<= 300")
+            row("  the same from the start of loading, ms", f"{ours['shown']:.0f}", beside(ours["shown"], theirs["first"], "ms"))
+            for act, mine, peer, floor in (("hover", hover, their_hover, "<= 16"), ("zoom", zoom, their_zoom, "<= 50")):
+                row(f"  {act}, script and next frame, ms", f"{mine['script']:.1f}, {mine['frame']:.1f}",
+                    "not measured: no boxes found" if peer is None else f"{peer['script']:.1f}, {peer['frame']:.1f} "
+                    f"({peer['frame'] / max(mine['frame'], 0.1):.1f} x)", floor)
             row("  bytes of the file", str(html.stat().st_size), "-", "<= 5000000")
+        not_measured("speedscope", "no package of Debian 12")
     finally:
         browser.quit()

@@ -34,13 +34,10 @@ namespace {
 
 using bench::Host;
 
-// Of all windows of a day, merged: most rare stacks have lost frames.
-constexpr Host::Shape kDay{.locations = 16000, .min_depth = 8, .depths = 25};
-
 const std::string& packed_of(std::size_t stacks) {
   static std::map<std::size_t, std::string> files;
   std::string& file = files[stacks];
-  if (file.empty()) file = encode_pprof_gzip(Host(stacks, kDay).window(stacks));
+  if (file.empty()) file = encode_pprof_gzip(Host(stacks, Host::day()).window(stacks));
   return file;
 }
 

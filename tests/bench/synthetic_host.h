@@ -35,6 +35,9 @@ class Host {
     std::size_t new_processes = 0;  // so many of them are others in each window, of the same names
   };
 
+  // Of all windows of a day, merged: most rare stacks have lost frames.
+  static Shape day() { return {.locations = 16000, .min_depth = 8, .depths = 25}; }
+
   // A host that compiles, at 19 Hz, whose windows have 2,080 stacks: most processes live for
   // seconds.
   static Shape compiling() {
