@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/json/parse.hpp>
@@ -303,7 +304,7 @@ TEST_F(GoldenHistoryTest, AnHourHasTheSumsOfTheWindowsThatItWasMadeOf) {
                 .start = hour_};
   plan.windows.reserve(kWindows);
   for (const SessionSummary& summary : summaries_) plan.windows.push_back(summary.session);
-  HourMaker maker(plan);
+  HourMaker maker(std::move(plan));
   while (!maker.advance(std::chrono::seconds(1)).value()) {
   }
   const std::string name = maker.take().name + std::string(kWindowFileEnd);
