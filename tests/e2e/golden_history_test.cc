@@ -144,8 +144,8 @@ class GoldenHistoryTest : public ::testing::Test {
   std::vector<std::vector<Trace>> traces_;  // likewise
 
  private:
-  static NamedProcess process(std::uint32_t pid, const std::string& comm, const std::string& cgroup,
-                              std::uint64_t samples) {
+  static NamedProcess busy_process(std::uint32_t pid, const std::string& comm,
+                                   const std::string& cgroup, std::uint64_t samples) {
     NamedProcess made;
     made.pid = pid;
     made.comm = comm;
@@ -163,12 +163,13 @@ class GoldenHistoryTest : public ::testing::Test {
   // Five processes, as many as a list has for each window. Some of their stacks are incomplete.
   void add_window(std::size_t number) {
     NamedWindow window(start_of(number));
-    window.add(process(11, "nginx", "/system.slice/web.service", 20 + 3 * number));
-    window.add(process(21, "tar", "/system.slice/backup.service", number % 2 == 0 ? 7U : 1U));
+    window.add(busy_process(11, "nginx", "/system.slice/web.service", 20 + 3 * number));
+    window.add(busy_process(21, "tar", "/system.slice/backup.service", number % 2 == 0 ? 7U : 1U));
     const auto another = static_cast<std::uint32_t>(50 + number);
-    window.add(process(another, "gzip", "/system.slice/backup.service", 4));
-    window.add(process(31, "cc1plus", "/user.slice/user-1000.slice/session-3.scope", 5 + number));
-    window.add(process(40, "kworker", "", 2));
+    window.add(busy_process(another, "gzip", "/system.slice/backup.service", 4));
+    const std::string scope = "/user.slice/user-1000.slice/session-3.scope";
+    window.add(busy_process(31, "cc1plus", scope, 5 + number));
+    window.add(busy_process(40, "kworker", "", 2));
     window.lose({{"ring_full", 1 + number}, {"no_memory", 3}});
     SessionSummary summary = window.summary();
     for (ProfileSummary& profile : summary.profiles) {
