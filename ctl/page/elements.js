@@ -1,10 +1,12 @@
 // Elements of the page. Texts are only ever texts: a name can't become HTML.
 
-export function element(tag, properties = {}, ...children) {
+// `kind`: "nav.crumbs" is a nav of the class crumbs.
+export function element(kind, properties = {}, ...children) {
+  const [tag, ...classes] = kind.split(".");
   const made = document.createElement(tag);
+  made.className = classes.join(" ");
   for (const [name, value] of Object.entries(properties)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (name === "class") made.className = value;
     else if (name === "text") made.textContent = value;
     else made.setAttribute(name, value);
   }
@@ -24,11 +26,8 @@ export function showTable(box, titles, rows) {
 }
 
 export function showLegend(box, legend) {
-  box.replaceChildren(...legend.map(({name, color}) => {
-    const sample = element("i");
-    sample.style.background = color;
-    return element("span", {}, sample, name);
-  }));
+  box.replaceChildren(...legend.map(({name}) => element("span", {}, element("i"), name)));
+  legend.forEach(({color}, i) => { box.children[i].firstChild.style.background = color; });
 }
 
 // To draw on the canvas, which gets this size.
@@ -45,31 +44,25 @@ export function contextOf(canvas, width, height) {
   return context;
 }
 
-// Where the browser has no clipboard for pages of files, a selection is copied.
-export async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = element("textarea", {class: "copied", text});
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
+// The key means something here, and nothing to the rest of the page.
+export function takeKey(event) {
+  event.preventDefault();
+  event.stopPropagation();
 }
 
-// Up and Down move the focus. Undefined: it was another key.
-export function moveFocus(event, items) {
+// Up and Down move the focus among the buttons of the box.
+export function moveFocus(event, box) {
   const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
-  if (step) items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
-  return step;
+  if (!step) return;
+  const items = [...box.querySelectorAll("button")];
+  items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
+  takeKey(event);
 }
 
 // A menu at a place of the window. `entries`: [text, action]; the keyboard moves in it.
 export class Menu {
   constructor() {
-    this.box = element("div", {class: "menu", role: "menu", hidden: ""});
-    this.box.addEventListener("keydown", (event) => this.onKey(event));
+    this.box = element("div.menu", {role: "menu", hidden: "", onkeydown: (event) => this.onKey(event)});
     document.addEventListener("pointerdown", (event) => {
       if (!this.box.contains(event.target)) this.close();
     });
@@ -83,7 +76,7 @@ export class Menu {
         this.close();
         action();
       }}));
-    this.box.replaceChildren(element("div", {class: "title", text: title}), ...items);
+    this.box.replaceChildren(element("div.title", {text: title}), ...items);
     this.box.hidden = false;
     const {width, height} = this.box.getBoundingClientRect();
     this.box.style.left = Math.max(0, Math.min(x, innerWidth - width)) + "px";
@@ -102,9 +95,9 @@ export class Menu {
   }
 
   onKey(event) {
-    if (event.key === "Escape" || event.key === "Tab") this.close();
-    else if (!moveFocus(event, [...this.box.querySelectorAll("button")])) return;
-    event.preventDefault();
-    event.stopPropagation();
+    moveFocus(event, this.box);
+    if (event.key !== "Escape" && event.key !== "Tab") return;
+    this.close();
+    takeKey(event);
   }
 }

@@ -3,10 +3,10 @@
 // All that is shown follows from the tree and a state (state.js), which is in the URL.
 
 import {CHOICES, INITIAL, fragmentOf, stateOf} from "./state.js";
-import {Menu, button, copyText, element, showLegend} from "./elements.js";
+import {Menu, button, element, showLegend} from "./elements.js";
 import {FunctionTable, functionRows} from "./table.js";
 import {FlamePicture} from "./picture.js";
-import {KINDS, LABEL, callersOf, decodeTree, focusFunctions, hideFunctions, isLabel, nameOf, nodeAt, pathOf, valueColumn} from "./tree.js";
+import {KINDS, LABEL, callersOf, decodeTree, filterFunctions, isLabel, nameOf, nodeAt, pathOf, valueColumn} from "./tree.js";
 import {Scope, counted, percentText} from "./numbers.js";
 import {chooseColors} from "./flame.js";
 import {patternOf, searchFunctions, sumMatches} from "./search.js";
@@ -36,21 +36,17 @@ export class FlamePage {
     this.search = element("input", {
       type: "search", placeholder: "Search: regular expression (/)", "aria-label": "Search", spellcheck: "false",
       oninput: () => this.update({q: this.search.value}, {replace: true})});
-    this.match = element("output", {class: "match"});
-    this.icicle = button("Icicle", "The root at the top (i)", () => this.update({icicle: !this.state.icicle}));
+    this.match = element("output.match");
+    this.icicle = this.toggle("icicle", "Icicle", "The root at the top (i)");
+    this.withTable = this.toggle("table", "Table", "Functions beside the picture (t)");
     this.color = element("select", {
       "aria-label": "Colours", title: "Colours (c)", onchange: () => this.update({color: this.color.value})},
-      element("option", {value: "kind", text: "Colours by kind"}),
-      element("option", {value: "library", text: "Colours by library"}));
-    this.withTable = button("Table", "Functions beside the picture (t)", () => this.update({table: !this.state.table}));
-    this.crumbs = element("nav", {class: "crumbs", "aria-label": "Zoomed to"});
-    this.chips = element("div", {class: "chips"});
-    this.details = element("div", {class: "details", role: "status"});
-    this.legend = element("div", {class: "legend"});
-    this.picture = new FlamePicture("Flame graph. " + KEYS_TEXT, {
-      hover: (node) => this.showDetails(node < 0 ? this.picture.current : node),
-      zoom: (node) => this.zoom(node),
-      menu: (x, y, node) => this.openMenu(x, y, node)});
+      ...CHOICES.color.map((value) => element("option", {value, text: "Colours by " + value})));
+    this.crumbs = element("nav.crumbs", {"aria-label": "Zoomed to"});
+    this.chips = element("div.chips");
+    this.details = element("div.details", {role: "status"});
+    this.legend = element("div.legend");
+    this.picture = this.makePicture("Flame graph", (node) => this.zoom(node));
     this.table = new FunctionTable({
       choose: (name) => this.chooseFunction(name),
       sort: (sort) => this.update({sort}),
@@ -61,13 +57,32 @@ export class FlamePage {
     this.arrange(place, leftOut);
   }
 
+  // Switches a part of the state.
+  toggle(key, text, title) {
+    return button(text, title, () => this.update({[key]: !this.state[key]}));
+  }
+
+  // `zoom(node)`: what a click does, and Enter.
+  makePicture(label, zoom) {
+    const picture = new FlamePicture(label + ". " + KEYS_TEXT, {
+      hover: (node) => this.showDetails(node < 0 ? picture.current : node, picture.tree),
+      zoom,
+      menu: (x, y, node) => this.openMenu(x, y, node, picture)});
+    return picture;
+  }
+
+  // The picture that keys are for.
+  get active() {
+    return this.picture;
+  }
+
   // What is where on the page.
   arrange(place, leftOut) {
-    const note = leftOut > 0 ? element("p", {class: "note", text:
+    const note = leftOut > 0 ? element("p.note", {text:
         counted(leftOut, "smaller node") + " left out; their samples count in the nodes above"}) : "";
     place.append(
       element("header", {}, this.heading, this.scopeText, note,
-        element("div", {class: "tools", role: "toolbar"}, this.search, this.match, this.icicle, this.color,
+        element("div.tools", {role: "toolbar"}, this.search, this.match, this.icicle, this.color,
           this.withTable, this.all)),
       this.crumbs, this.chips,
       element("main", {}, this.picture.box, this.table.box),
@@ -77,10 +92,8 @@ export class FlamePage {
   readPalette() {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue("--" + name).trim();
-    this.palette = {font: "12px " + read("code"), libraries: [...KINDS.slice(0, LABEL), "library-4", "library-5", "library-6", "library-7"].map(read)};
-    for (const name of [...KINDS, "small", "match", "text", "faint", "more", "less"]) {
-      this.palette[name] = read(name);
-    }
+    this.palette = {font: "12px " + read("code"), libraries: [...KINDS.slice(0, LABEL), "rose", "yellow", "orange", "violet"].map(read)};
+    for (const name of [...KINDS, "small", "match", "text", "faint", "more", "less"]) this.palette[name] = read(name);
   }
 
   get form() {
@@ -94,15 +107,14 @@ export class FlamePage {
   // Changes the state, and the URL with it: typing replaces the link, all else adds one.
   update(change, {replace = false} = {}) {
     this.state = {...this.state, ...change};
-    const fragment = "#" + fragmentOf(this.state, ...this.form);
-    this.ownFragment = fragment;
-    if (replace) location.replace(fragment);
-    else location.hash = fragment;
+    this.ownFragment = "#" + fragmentOf(this.state, ...this.form);
+    if (replace) location.replace(this.ownFragment);
+    else location.hash = this.ownFragment;
     this.apply(change);
   }
 
   followFragment() {
-    if (location.hash === this.ownFragment || (location.hash === "" && this.ownFragment === "#")) return;
+    if ((location.hash || "#") === this.ownFragment) return;
     this.ownFragment = location.hash;
     this.state = this.readState();
     this.apply({zoom: this.state.zoom});
@@ -116,10 +128,10 @@ export class FlamePage {
   // Shows the state, of which `change` is new.
   apply(change) {
     const {state} = this;
-    const isNewTree = this.chooseTree();
+    const isNew = this.chooseTree() || change.zoom !== undefined;
     this.values = valueColumn(this.tree, this.scope.hasCpu);
     this.top = nodeAt(this.tree, state.zoom);
-    if (isNewTree || change.zoom !== undefined) this.picture.current = this.top;
+    if (isNew) this.picture.current = this.top;
     const found = searchFunctions(this.tree.functions, state.q);
     this.isMatch = found.isMatch;
     const {colorOf, legend} = this.chooseColors();
@@ -133,8 +145,7 @@ export class FlamePage {
     this.showChips();
     showLegend(this.legend, legend);
     const look = {palette: this.palette, colorOf, isMatch: this.isMatch, isIcicle: state.icicle};
-    this.picture.show(this.tree, this.values, this.top, look,
-                      isNewTree || change.zoom !== undefined || change.icicle !== undefined);
+    this.picture.show(this.tree, this.values, this.top, look, isNew || change.icicle !== undefined);
     this.showTableLater();
   }
 
@@ -151,25 +162,23 @@ export class FlamePage {
     const {name, kind} = this.whole.functions;
     const named = (names) => Uint8Array.from(name, (one, i) => names.includes(one) && kind[i] !== LABEL);
     this.tree = this.whole;
-    if (hide.length !== 0) this.tree = hideFunctions(this.tree, named(hide));
-    if (focus !== "") this.tree = focusFunctions(this.tree, named([focus]));
+    if (hide.length !== 0 || focus !== "") this.tree = filterFunctions(this.tree, named(hide), focus && named([focus]));
     if (callers !== "") this.tree = callersOf(this.tree, named([callers]));
     return true;
   }
 
-  showDetails(node, tree = this.tree) {
-    const {scope} = this;
+  showDetails(node, tree) {
+    const {scope, top, values} = this;
+    const {object, kind} = tree.functions;
     const fn = tree.fn[node];
-    const isFunction = node !== 0 && !isLabel(tree, node);
-    const place = isFunction ? [tree.functions.object[fn], KINDS[tree.functions.kind[fn]]].filter(Boolean) : [];
+    const place = node === 0 || isLabel(tree, node) ? [] : [object[fn], KINDS[kind[fn]]].filter(Boolean);
     let text = scope.valueText({samples: tree.total[node], cpu_ns: tree.totalCpu[node]});
     if (tree.self[node] > 0) text += ", self " + scope.valueText({samples: tree.self[node], cpu_ns: tree.selfCpu[node]});
-    if (tree === this.tree && this.top !== 0 && this.values[this.top] > 0) {
-      text += ", " + percentText(100 * this.values[node] / this.values[this.top]) + " of " + nameOf(tree, this.top);
+    if (tree === this.tree && top !== 0 && values[top] > 0) {
+      text += ", " + percentText(100 * values[node] / values[top]) + " of " + nameOf(tree, top);
     }
     if (tree.rest[node] > 0) text += ", " + counted(tree.rest[node], "sample") + " in smaller nodes left out";
-    this.details.replaceChildren(element("b", {text: nameOf(tree, node)}), " " + text + " ",
-                                 element("span", {text: place.join(", ")}));
+    this.details.replaceChildren(element("b", {text: nameOf(tree, node)}), " " + text + " ", element("span", {text: place.join(", ")}));
   }
 
   showMatches({isMatch, error}) {
@@ -226,21 +235,22 @@ export class FlamePage {
     this.update({zoom: pathOf(this.tree, node)});
   }
 
-  openMenu(x, y, node) {
-    const name = nameOf(this.tree, node);
-    const entries = node === 0 ? [] : this.entriesOf(name, isLabel(this.tree, node));
-    this.menu.open(x, y, name, [["Zoom here", () => this.zoom(node)], ...entries]);
+  openMenu(x, y, node, {tree, on}) {
+    const name = nameOf(tree, node);
+    const entries = node === 0 ? [] : this.entriesOf(name, isLabel(tree, node));
+    this.menu.open(x, y, name, [["Zoom here", () => on.zoom(node)], ...entries]);
   }
 
   entriesOf(name, isOfLabel = false) {
-    const copy = ["Copy the name", () => copyText(name)];
+    const copy = ["Copy the name", () => navigator.clipboard.writeText(name)];
     if (isOfLabel) return [copy];
-    const {hide} = this.state;
-    return [["Only samples with it", () => this.update({focus: name, zoom: ""})],
-            ["Hide it", () => this.update({hide: [...hide.filter((one) => one !== name), name], zoom: ""})],
-            ["Its callers", () => this.update({callers: name, zoom: ""})],
-            ["Search it", () => this.update({q: patternOf(name)})],
-            copy];
+    const hide = [...new Set([...this.state.hide, name])];
+    return [
+      ["Only samples with it", () => this.update({focus: name, zoom: ""})],
+      ["Hide it", () => this.update({hide, zoom: ""})],
+      ["Its callers", () => this.update({callers: name, zoom: ""})],
+      ["Search it", () => this.update({q: patternOf(name)})],
+      copy];
   }
 
   onKey(event) {
@@ -249,11 +259,11 @@ export class FlamePage {
     const isField = ["INPUT", "SELECT"].includes(event.target.tagName);
     if (event.key === "Escape") {
       if (isSearch && this.state.q !== "") this.update({q: ""}, {replace: true});
-      else if (isField) this.picture.box.focus();
-      else if (this.top !== 0) this.update({zoom: ""});
+      else if (isField) this.active.box.focus();
+      else if (this.outer) this.update(this.outer);
       else return;
     } else if (isSearch && event.key === "Enter") {
-      this.picture.box.focus();
+      this.active.box.focus();
       this.goToMatch(1);
     } else if (isField || !this.onCommandKey(event.key)) {
       return;
@@ -261,27 +271,32 @@ export class FlamePage {
     event.preventDefault();
   }
 
+  // The change of the state that shows all again; null: it is shown.
+  get outer() {
+    return this.top === 0 ? null : {zoom: ""};
+  }
+
   // Letters count everywhere, the others where the picture has the focus.
   onCommandKey(key) {
-    const {picture, state} = this;
+    const {active, state} = this;
     const everywhere = {
       "/": () => this.search.focus(),
-      i: () => this.update({icicle: !state.icicle}),
+      i: () => this.icicle.click(),
       c: () => this.update({color: state.color === "kind" ? "library" : "kind"}),
-      t: () => this.update({table: !state.table}),
+      t: () => this.withTable.click(),
       n: () => this.goToMatch(1),
       N: () => this.goToMatch(-1),
-      m: () => picture.openMenu(),
+      m: () => active.openMenu(),
     };
     const ofPicture = {
-      ArrowUp: () => picture.step(true),
-      ArrowDown: () => picture.step(false),
-      ArrowLeft: () => picture.stepAside(-1),
-      ArrowRight: () => picture.stepAside(1),
-      Home: () => picture.move(this.top),
-      Enter: () => this.zoom(picture.current),
+      ArrowUp: () => active.step(true),
+      ArrowDown: () => active.step(false),
+      ArrowLeft: () => active.stepAside(-1),
+      ArrowRight: () => active.stepAside(1),
+      Home: () => active.move(active.top),
+      Enter: () => active.on.zoom(active.current),
     };
-    const hasFocus = document.activeElement === picture.box || document.activeElement === document.body;
+    const hasFocus = [active.box, document.body].includes(document.activeElement);
     const command = everywhere[key] ?? (hasFocus ? ofPicture[key] : undefined);
     command?.();
     return command !== undefined;
@@ -289,14 +304,15 @@ export class FlamePage {
 
   // In the order of the tree, of the nodes that are wide enough to be seen.
   goToMatch(direction) {
-    if (!this.isMatch) return;
-    const {tree, top, picture} = this;
+    const {active} = this;
+    const {tree, top, look: {isMatch}} = active;
+    if (!isMatch) return;
     const nodes = [];
     for (let i = Math.max(top, 1); i < tree.end[top]; ++i) {
-      if (this.isMatch[tree.fn[i]] && picture.isShown(i)) nodes.push(i);
+      if (isMatch[tree.fn[i]] && active.boxOf(i)) nodes.push(i);
     }
     if (nodes.length === 0) return;
     if (direction < 0) nodes.reverse();
-    picture.move(nodes.find((node) => (node - picture.current) * direction > 0) ?? nodes[0]);
+    active.move(nodes.find((node) => (node - active.current) * direction > 0) ?? nodes[0]);
   }
 }

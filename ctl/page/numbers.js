@@ -1,12 +1,8 @@
 // Numbers as text, in the forms of profctl's tables, and what they are parts of.
 
 export class Scope {
-  constructor(json) {
-    this.event = json.event;
-    this.hasCpu = json.all.cpu_ns !== undefined;
-    this.durationNs = json.duration_ns ?? 0;
-    this.all = json.all;
-    this.shown = json.shown;
+  constructor({event, all, shown, duration_ns: durationNs = 0}) {
+    Object.assign(this, {event, all, shown, durationNs, hasCpu: all.cpu_ns !== undefined});
   }
 
   // Of all samples; by CPU time where that is known.

@@ -10,11 +10,11 @@ export class FlamePicture {
     this.on = on;
     this.current = 0;
     this.canvas = element("canvas");
-    this.hoverMark = element("div", {class: "mark hover", hidden: ""});
-    this.currentMark = element("div", {class: "mark current", hidden: ""});
-    this.tall = element("div", {class: "tall"}, this.canvas, this.hoverMark, this.currentMark);
-    this.box = element("div", {
-      class: "picture", tabindex: "0", role: "application", "aria-label": label,
+    this.hoverMark = element("div.mark", {hidden: ""});
+    this.currentMark = element("div.mark.current", {hidden: ""});
+    this.tall = element("div.tall", {}, this.canvas, this.hoverMark, this.currentMark);
+    this.box = element("div.picture", {
+      tabindex: "0", role: "application", "aria-label": label,
       onpointermove: (event) => this.hover(this.nodeUnder(event)),
       onpointerleave: () => this.hover(-1),
       onclick: (event) => this.onClick(event),
@@ -66,17 +66,20 @@ export class FlamePicture {
     return rowTop(this.rows, this.tree.depth[node], this.look.isIcicle) + this.shift;
   }
 
-  isShown(node) {
-    return placeOf(this.rows, this.tree, node) >= 0;
+  // {left, width} of the node's box; null: it has none.
+  boxOf(node) {
+    const place = node < 0 ? -1 : placeOf(this.rows, this.tree, node);
+    if (place < 0) return null;
+    const {x, width} = this.rows[this.tree.depth[node]];
+    return {left: x[place], width: width[place]};
   }
 
   // Puts a frame around the box of the node.
   mark(frame, node) {
-    const place = node < 0 ? -1 : placeOf(this.rows, this.tree, node);
-    frame.hidden = place < 0;
-    if (place < 0) return;
-    const {x, width} = this.rows[this.tree.depth[node]];
-    Object.assign(frame.style, {left: x[place] + "px", width: Math.max(width[place] - 1, 1) + "px",
+    const box = this.boxOf(node);
+    frame.hidden = !box;
+    if (!box) return;
+    Object.assign(frame.style, {left: box.left + "px", width: Math.max(box.width - 1, 1) + "px",
                                 top: this.topOf(node) + "px", height: ROW_HEIGHT - 1 + "px"});
   }
 
@@ -108,9 +111,8 @@ export class FlamePicture {
   // At the box of the current node.
   openMenu() {
     const {left, top} = this.box.getBoundingClientRect();
-    const place = placeOf(this.rows, this.tree, this.current);
-    const x = place < 0 ? 0 : this.rows[this.tree.depth[this.current]].x[place];
-    this.on.menu(left + x, top + this.topOf(this.current) - this.box.scrollTop + ROW_HEIGHT, this.current);
+    const x = left + (this.boxOf(this.current)?.left ?? 0);
+    this.on.menu(x, top + this.topOf(this.current) - this.box.scrollTop + ROW_HEIGHT, this.current);
   }
 
   move(node) {
@@ -129,7 +131,7 @@ export class FlamePicture {
     const isInwards = upwards !== this.look.isIcicle;
     const next = isInwards ? current + 1 : tree.parent[current];
     if (next < 0 || (isInwards && next >= tree.end[current])) return;
-    if (this.isShown(next)) this.move(next);
+    if (this.boxOf(next)) this.move(next);
   }
 
   // To the next box of the row: -1 to the left, 1 to the right.

@@ -25,7 +25,7 @@ export class FunctionTable {
   // `on`: {choose(name), sort(key), menu(x, y, name)}.
   constructor(on) {
     this.on = on;
-    this.box = element("section", {class: "functions", "aria-label": "Functions", oncontextmenu: (event) => {
+    this.box = element("section.functions", {"aria-label": "Functions", oncontextmenu: (event) => {
       const name = event.target.closest("tr")?.querySelector("td button")?.textContent;
       if (name === undefined) return;
       event.preventDefault();
@@ -35,15 +35,14 @@ export class FunctionTable {
 
   // `rows` as functionRows() makes them, in the order `sort`.
   show(rows, scope, sort) {
-    const titles = [["self", "Self"], ["total", "Total"], ["name", "Function"]].map(
-      ([key, text]) => button(text, "Sort by it", () => this.on.sort(key)));
+    const titles = {self: "Self", total: "Total", name: "Function"};
+    for (const [key, text] of Object.entries(titles)) titles[key] = button(text, "Sort by it", () => this.on.sort(key));
     const amount = (percent, value) => element("span", {text: percentText(percent), title: scope.amountText(value)});
     const lines = rows.slice(0, MAX_ROWS).map((row) => [
       amount(row.self_percent, row.self), amount(row.total_percent, row.total),
       button(row.name, "", () => this.on.choose(row.name))]);
     if (rows.length > MAX_ROWS) lines.push(["", "", "... " + (rows.length - MAX_ROWS) + " more"]);
-    showTable(this.box, titles, lines);
-    const sorted = titles[["self", "total", "name"].indexOf(sort)].parentElement;
-    sorted.ariaSort = sort === "name" ? "ascending" : "descending";
+    showTable(this.box, Object.values(titles), lines);
+    titles[sort].parentElement.ariaSort = sort === "name" ? "ascending" : "descending";
   }
 }

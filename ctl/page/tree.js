@@ -12,18 +12,16 @@ const NO_FUNCTION = -1;
 const ENCODER = new TextEncoder();
 const OWN = ["self", "rest", "selfCpu", "restCpu"];
 
-function newTree(functions, count) {
+// Of {parent, fn, self, rest, selfCpu, restCpu}, each of which stands after its parent.
+function treeOf(functions, nodes) {
+  const count = nodes.length;
   const tree = {functions, count};
   for (const name of ["parent", "depth", "fn", "end"]) tree[name] = new Int32Array(count);
   for (const name of [...OWN, "total", "totalCpu"]) tree[name] = new Float64Array(count);
-  tree.fn[0] = NO_FUNCTION;
-  tree.parent[0] = -1;
-  return tree;
-}
-
-// Of nodes whose parent, self and rest are known.
-function addTotals(tree) {
-  for (let i = tree.count - 1; i >= 0; --i) {
+  nodes.forEach((node, i) => {
+    for (const name of ["parent", "fn", ...OWN]) tree[name][i] = node[name];
+  });
+  for (let i = count - 1; i >= 0; --i) {
     const parent = tree.parent[i];
     tree.end[i] = Math.max(tree.end[i], i + 1);
     tree.total[i] += tree.self[i] + tree.rest[i];
@@ -33,17 +31,12 @@ function addTotals(tree) {
     tree.total[parent] += tree.total[i];
     tree.totalCpu[parent] += tree.totalCpu[i];
   }
-  for (let i = 1; i < tree.count; ++i) tree.depth[i] = tree.depth[tree.parent[i]] + 1;
+  for (let i = 1; i < count; ++i) tree.depth[i] = tree.depth[tree.parent[i]] + 1;
   return tree;
 }
 
-// Each node stands after its parent.
-function treeOf(functions, nodes) {
-  const tree = newTree(functions, nodes.length);
-  nodes.forEach((node, i) => {
-    for (const value of ["parent", "fn", ...OWN]) tree[value][i] = node[value];
-  });
-  return addTotals(tree);
+function emptyNode(parent, fn) {
+  return {parent, fn, self: 0, rest: 0, selfCpu: 0, restCpu: 0};
 }
 
 // The JSON of profctl, parsed. The samples without any frame are those of the root itself.
@@ -52,18 +45,12 @@ export function decodeTree(json) {
   const functions = {name, object: object.map((number) => json.objects[number]), kind};
   const {depth, fn, self, rest, self_cpu: selfCpu, rest_cpu: restCpu} = json.nodes;
   const cpu = (counts, known, i) => (json.period_ns ? counts[i] * json.period_ns : known?.[i] ?? 0);
-  const tree = newTree(functions, depth.length + 1);
   const path = [0];
-  for (let i = 0; i < depth.length; ++i) {
-    path[depth[i] + 1] = i + 1;
-    tree.parent[i + 1] = path[depth[i]];
-    tree.fn[i + 1] = fn[i];
-    tree.self[i + 1] = self[i];
-    tree.rest[i + 1] = rest[i];
-    tree.selfCpu[i + 1] = cpu(self, selfCpu, i);
-    tree.restCpu[i + 1] = cpu(rest, restCpu, i);
-  }
-  addTotals(tree);
+  const tree = treeOf(functions, [emptyNode(-1, NO_FUNCTION), ...depth.map((above, i) => {
+    path[above + 1] = i + 1;
+    return {parent: path[above], fn: fn[i], self: self[i], rest: rest[i],
+            selfCpu: cpu(self, selfCpu, i), restCpu: cpu(rest, restCpu, i)};
+  })]);
   const {samples, cpu_ns = 0} = json.shown;
   tree.self[0] = samples - tree.total[0];
   tree.selfCpu[0] = cpu_ns - tree.totalCpu[0];
@@ -99,7 +86,7 @@ class TreeBuilder {
     let node = this.index.get(key);
     if (node === undefined) {
       node = this.nodes.length;
-      this.nodes.push({parent, fn, self: 0, rest: 0, selfCpu: 0, restCpu: 0});
+      this.nodes.push(emptyNode(parent, fn));
       this.index.set(key, node);
     }
     return node;
@@ -131,30 +118,21 @@ class TreeBuilder {
   }
 }
 
-// Without the frames of some functions; `isHidden` is by number of the function.
-export function hideFunctions(tree, isHidden) {
-  const builder = new TreeBuilder(tree.functions);
-  const places = new Int32Array(tree.count);
-  for (let i = 1; i < tree.count; ++i) {
-    const above = places[tree.parent[i]];
-    places[i] = isHidden[tree.fn[i]] ? above : builder.child(above, tree.fn[i]);
-    // A sample that loses all of its frames is not shown.
-    if (places[i] !== 0) builder.addOwn(places[i], tree, i);
-  }
-  builder.addOwn(0, tree, 0);
-  return builder.finish();
-}
-
-// Only the samples in whose stack one of the functions is.
-export function focusFunctions(tree, isWanted) {
+// Without the frames of hidden functions, and only the samples in whose stack a wanted one is left;
+// `isWanted` is null where all are. Both are by number of the function.
+export function filterFunctions(tree, isHidden, isWanted) {
   const builder = new TreeBuilder(tree.functions);
   const places = new Int32Array(tree.count);
   const isInside = new Uint8Array(tree.count);
+  isInside[0] = !isWanted;
   for (let i = 1; i < tree.count; ++i) {
-    places[i] = builder.child(places[tree.parent[i]], tree.fn[i]);
-    isInside[i] = isInside[tree.parent[i]] || isWanted[tree.fn[i]];
-    if (isInside[i]) builder.addOwn(places[i], tree, i);
+    const [above, fn] = [tree.parent[i], tree.fn[i]];
+    places[i] = isHidden[fn] ? places[above] : builder.child(places[above], fn);
+    isInside[i] = isInside[above] || (isWanted[fn] && !isHidden[fn]);
+    // A sample that loses all of its frames is not shown.
+    if (isInside[i] && places[i] !== 0) builder.addOwn(places[i], tree, i);
   }
+  if (!isWanted) builder.addOwn(0, tree, 0);
   return builder.finish();
 }
 

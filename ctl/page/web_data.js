@@ -6,14 +6,14 @@ export class DataSource {
     Object.assign(this, {token, on, slots: new Map(), open: 0});
   }
 
-  address(path, fields) {
-    return path + "?" + new URLSearchParams([...fields, ["token", this.token]]);
+  address(view, fields) {
+    return "/api/" + view + "?" + new URLSearchParams([...fields, ["token", this.token]]);
   }
 
   // Calls `then` with the answer, unless another one is wanted in this slot by then. What was asked
   // for last is not asked for again.
-  async ask(slot, path, fields, then) {
-    const address = this.address(path, fields);
+  async ask(slot, fields, then, view = slot) {
+    const address = this.address(view, fields);
     if (this.slots.get(slot) === address) return;
     this.slots.set(slot, address);
     this.on.busy(++this.open > 0);

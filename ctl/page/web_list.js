@@ -10,7 +10,7 @@ export class WebList {
     Object.assign(this, {choose, rows: [], targets: []});
     this.filter = element("input", {
       type: "search", placeholder: "Filter (f)", "aria-label": "Filter the list", oninput: () => this.draw()});
-    this.list = element("div", {class: "rows", onkeydown: (event) => this.onKey(event)});
+    this.list = element("div.rows", {onkeydown: (event) => moveFocus(event, this.list)});
     this.box = element("aside", {"aria-label": "Units, processes and containers"}, this.filter, this.list);
   }
 
@@ -36,16 +36,10 @@ export class WebList {
 
   line(row) {
     const {text, target, kind, group} = row;
-    return element("button", {
-      type: "button", class: "row " + kind, title: text, "aria-pressed": this.targets.includes(target),
+    return element("button.row." + kind, {
+      type: "button", title: text, "aria-pressed": this.targets.includes(target),
       onclick: (event) => target && this.choose(target, event.ctrlKey || event.metaKey)},
-      element("span", {class: "name", text}), element("span", {class: "spark", text: this.bars.get(group) ?? ""}),
-      element("span", {class: "percent", text: this.textOf(row)}));
-  }
-
-  onKey(event) {
-    if (!moveFocus(event, [...this.list.querySelectorAll("button")])) return;
-    event.preventDefault();
-    event.stopPropagation();
+      element("span.name", {text}), element("span.spark", {text: this.bars.get(group) ?? ""}),
+      element("span.percent", {text: this.textOf(row)}));
   }
 }

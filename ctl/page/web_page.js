@@ -3,7 +3,6 @@
 
 import {DataSource} from "./web_data.js";
 import {FlamePage} from "./flame_page.js";
-import {FlamePicture} from "./picture.js";
 import {Scope, counted, percentText} from "./numbers.js";
 import {VIEWS, WEB_CHOICES, WEB_INITIAL, rangeOf, sampleFields, stackFields, textOfRange} from "./web_state.js";
 import {WebList} from "./web_list.js";
@@ -26,11 +25,12 @@ export class WebPage extends FlamePage {
     super(place, NO_DATA);
     this.data = new DataSource(token, {
       busy: (isBusy) => document.body.classList.toggle("busy", isBusy), error: (slot, text) => this.showError(slot, text)});
-    this.data.ask("source", "/api/source", [], (source) => this.begin(source));
+    this.data.ask("source", [], (source) => this.begin(source));
   }
 
   arrange(place) {
-    Object.assign(this, {trees: new Map(), errors: new Map(), history: NO_TIMELINE});
+    const none = decodeTree(NO_DATA);
+    Object.assign(this, {trees: new Map(), errors: new Map(), history: NO_TIMELINE, around: {callers: none, callees: none}});
     this.timeline = new WebTimeline({
       choose: (range) => this.update({range: textOfRange(range), zoom: ""}),
       compare: (range) => this.update({base: textOfRange(range), view: "diff"}),
@@ -40,29 +40,31 @@ export class WebPage extends FlamePage {
     this.list = new WebList((target, isMore) => this.chooseTarget(target, isMore));
     this.views = Object.entries(VIEWS).map(([view, name], i) => button(name, name + " (" + (i + 1) + ")", () => this.update({view})));
     this.sides = {callers: this.makeSide("callers"), callees: this.makeSide("callees")};
-    this.sandwich = element("div", {class: "sandwich"}, this.sides.callers.box, this.sides.callees.box);
-    this.lines = element("section", {class: "functions wide", "aria-label": "Source lines"});
-    for (const name of ["times", "error", "worth", "exports"]) this[name] = element("div", {class: name});
+    this.side = this.sides.callees;
+    this.sandwich = element("div.sandwich", {}, this.sides.callers.box, this.sides.callees.box);
+    this.lines = element("section.functions.wide", {"aria-label": "Source lines"});
+    for (const name of ["times", "error", "worth", "exports"]) this[name] = element("div." + name);
     this.error.role = "alert";
-    this.past = element("section", {class: "past"}, this.timeline.box, element("div", {class: "tools"}, ...this.timeline.tools,
+    this.past = element("section.past", {}, this.timeline.box, element("div.tools", {}, ...this.timeline.tools,
       button("Compare with this", "Another range is compared with this one (b)", () => this.setBase()),
       this.times), this.timeline.legend);
     place.append(
-      element("header", {}, this.heading, this.scopeText, element("div", {class: "tools", role: "toolbar"},
-        element("span", {class: "views"}, ...this.views), this.search, this.match, this.icicle, this.color, this.withTable, this.all,
+      element("header", {}, this.heading, this.scopeText, element("div.tools", {role: "toolbar"},
+        element("span.views", {}, ...this.views), this.search, this.match, this.icicle, this.color, this.withTable, this.all,
         button("Reload", "Read what is new (r)", () => this.readAgain()))),
       this.past, this.error, this.crumbs, this.chips,
       element("main", {}, this.list.box, this.picture.box, this.sandwich, this.lines, this.table.box),
-      element("footer", {}, this.details, element("div", {class: "below"}, this.legend, this.exports), this.worth));
+      element("footer", {}, this.details, element("div.below", {}, this.legend, this.exports), this.worth));
   }
 
   makeSide(direction) {
-    const nameAt = (node) => nameOf(side.tree, node);
-    const side = new FlamePicture("Flame graph of the " + direction, {
-      hover: (node) => this.showDetails(Math.max(node, 0), side.tree),
-      zoom: (node) => node > 0 && this.update({fn: nameAt(node)}),
-      menu: (x, y, node) => node > 0 && this.menu.open(x, y, nameAt(node), this.entriesOf(nameAt(node)))});
+    const side = this.makePicture("Flame graph of the " + direction, (node) => this.update({fn: node === 0 ? "" : nameOf(side.tree, node)}));
+    side.box.addEventListener("focus", () => { this.side = side; });
     return side;
+  }
+
+  get active() {
+    return this.state.view === "sandwich" ? this.side : this.picture;
   }
 
   get form() {
@@ -80,7 +82,7 @@ export class WebPage extends FlamePage {
 
   // A file may have no times.
   read() {
-    this.data.ask("timeline", "/api/timeline", [], (timeline) => {
+    this.data.ask("timeline", [], (timeline) => {
       this.history = timeline;
       const {windows: [first], since, until} = timeline;
       this.past.hidden = !first && !this.isHistory;
@@ -104,9 +106,10 @@ export class WebPage extends FlamePage {
     this.sandwich.hidden = view !== "sandwich";
     this.lines.hidden = view !== "lines";
     super.apply(change);
-    this.table.box.hidden = view === "flame" && !table;
+    this.table.box.hidden = !table && view !== "table" && view !== "diff";
     this.table.box.classList.toggle("wide", view === "table");
     this.views.forEach((one, i) => one.ariaPressed = Object.keys(VIEWS)[i] === view);
+    this.showSides(change.view !== undefined || change.zoom !== undefined);
     this.timeline.mark(rangeOf(range), rangeOf(base), rangeOf(span), heat);
     this.times.textContent = this.rangesText();
     this.list.mark(target);
@@ -125,38 +128,42 @@ export class WebPage extends FlamePage {
     const samples = sampleFields(state);
     const stacks = [...samples, ...stackFields(state)];
     this.askFlame(stacks);
-    data.ask("table", "/api/table", stacks, ({rows}) => {
+    data.ask("table", stacks, ({rows}) => {
       this.functions = rows;
       this.apply({});
     });
-    data.ask("list", "/api/list", sampleFields({...state, target: []}), ({rows}) => {
+    data.ask("list", sampleFields({...state, target: []}), ({rows}) => {
       this.listed = rows;
       this.showList();
     });
-    data.ask("worth", "/api/worth", samples, ({parts}) => { this.worth.textContent = parts.join(" · "); });
+    data.ask("worth", samples, ({parts}) => { this.worth.textContent = parts.join(" · "); });
     if (state.view === "diff") this.askDifference(stacks);
     const around = state.fn || this.functions?.[0].name;
     if (!around) return;
     const fields = [...stacks, ["around", around]];
-    if (state.view === "lines") data.ask("lines", "/api/lines", fields, (json) => this.showLines(around, json));
+    if (state.view === "lines") data.ask("lines", fields, (json) => this.showLines(around, json));
     for (const [direction, side] of state.view === "sandwich" ? Object.entries(this.sides) : []) {
-      data.ask(direction, "/api/flame", [...fields, ["direction", direction]], (json) => this.showSide(side, json, direction === "callees"));
+      data.ask(direction, [...fields, ["direction", direction]], (json) => {
+        this.around[direction] = decodeTree(json);
+        side.current = 0;
+        this.showSides(true);
+      }, "flame");
     }
   }
 
   // A tree from which nothing was left out has all that a zoom can show.
   askFlame(fields) {
     const {zoom} = this.state;
-    const whole = this.trees.get(this.data.address("/api/flame", fields));
+    const whole = this.trees.get(this.data.address("flame", fields));
     const wanted = zoom === "" || (whole && !whole.left_out) ? fields : [...fields, ["zoom", zoom]];
-    const address = this.data.address("/api/flame", wanted);
+    const address = this.data.address("flame", wanted);
     const known = this.trees.get(address);
     if (known) {
       this.data.slots.set("flame", address);
       this.takeTree(known);
       return;
     }
-    this.data.ask("flame", "/api/flame", wanted, (json) => {
+    this.data.ask("flame", wanted, (json) => {
       if (this.trees.size === MAX_TREES) this.trees.delete(this.trees.keys().next().value);
       this.trees.set(address, json);
       this.apply({});
@@ -242,19 +249,22 @@ export class WebPage extends FlamePage {
   askDifference(stacks) {
     const {base} = this.state;
     if (base === "") this.difference = null;
-    else this.data.ask("diff", "/api/diff", [...stacks, ...sampleFields({range: base, target: []}, "base_")], ({rows}) => {
+    else this.data.ask("diff", [...stacks, ...sampleFields({range: base, target: []}, "base_")], ({rows}) => {
       this.difference = rows;
       this.apply({});
     });
   }
 
-  showSide(side, json, isIcicle) {
-    const {palette} = this;
-    const tree = decodeTree(json);
-    const values = valueColumn(tree, this.scope.hasCpu);
-    const {colorOf} = chooseColors(tree, values, this.state.color, palette);
-    side.current = 0;
-    side.show(tree, values, 0, {palette, colorOf, isMatch: null, isIcicle}, true);
+  // Callers above and callees below, whatever way the flame graph is turned.
+  showSides(scrolls) {
+    const {palette, state} = this;
+    for (const [direction, side] of state.view === "sandwich" ? Object.entries(this.sides) : []) {
+      const tree = this.around[direction];
+      const values = valueColumn(tree, this.scope.hasCpu);
+      const {colorOf} = chooseColors(tree, values, state.color, palette);
+      const {isMatch} = searchFunctions(tree.functions, state.q);
+      side.show(tree, values, 0, {palette, colorOf, isMatch, isIcicle: direction === "callees"}, scrolls);
+    }
   }
 
   showLines(name, {lines}) {
@@ -275,7 +285,7 @@ export class WebPage extends FlamePage {
     const fields = [...sampleFields(this.state), ...stackFields(this.state)];
     if (!this.data) return;
     this.exports.replaceChildren("Export: ", ...FORMS.map((form) =>
-      element("a", {href: this.data.address("/api/export", [...fields, ["form", form]]), text: form})));
+      element("a", {href: this.data.address("export", [...fields, ["form", form]]), text: form})));
   }
 
   showError(slot, text) {
@@ -292,13 +302,18 @@ export class WebPage extends FlamePage {
     this.chips.append(...this.state.target.map((one) => button(one.replace(":", " ") + " ✕", "Remove", () => this.chooseTarget(one, true))));
   }
 
+  // A sandwich is of the hottest function at first.
+  get outer() {
+    const {view, fn} = this.state;
+    return view === "sandwich" && fn !== "" ? {fn: ""} : super.outer;
+  }
+
   onCommandKey(key) {
-    const view = Object.keys(VIEWS)[key - 1];
     const commands = {f: () => this.list.filter.focus(), b: () => this.setBase(), r: () => this.readAgain(), h: () => this.timeline.box.focus(),
       g: this.timeline.on.heat};
-    if (view) this.update({view});
-    else if (!commands[key]) return super.onCommandKey(key);
-    else commands[key]();
+    this.views.forEach((view, i) => { commands[i + 1] = () => view.click(); });
+    if (!commands[key]) return super.onCommandKey(key);
+    commands[key]();
     return true;
   }
 }

@@ -1,6 +1,6 @@
 // CPU use over time, stacked by group, in which a range is chosen, and another to compare with.
 
-import {button, contextOf, element, showLegend} from "./elements.js";
+import {button, contextOf, element, showLegend, takeKey} from "./elements.js";
 import {counted} from "./numbers.js";
 
 const LARGEST = 7;  // as many as there are colours
@@ -22,9 +22,13 @@ export function partsOf({top, cpu_percent: all}, largest = LARGEST) {
 }
 
 // From the start of the first window that the span touches to the end of the last one; null: none.
-export function snapped(windows, {since, until}) {
-  const touched = windows.filter((window) => window.since < until && window.until > since);
-  return touched.length === 0 ? null : {since: touched[0].since, until: touched.at(-1).until};
+export function snapped(windows, span) {
+  const chosen = touched(windows, span);
+  return chosen.length === 0 ? null : {since: chosen[0].since, until: chosen.at(-1).until};
+}
+
+function touched(windows, {since, until}) {
+  return windows.filter((window) => window.since < until && window.until > since);
 }
 
 // The range with its start and its end moved by as many windows; null: there is none.
@@ -51,13 +55,13 @@ export class WebTimeline {
   constructor(on) {
     Object.assign(this, {on, windows: []});
     this.canvas = element("canvas");
-    this.marks = ["", "base", "drag"].map((kind) => element("div", {class: "range " + kind, hidden: ""}));
-    this.box = element("div", {
-      class: "timeline", tabindex: "0", role: "application", "aria-label": HELP,
+    this.marks = ["", "base", "drag"].map((kind) => element("div.range." + kind, {hidden: ""}));
+    this.box = element("div.timeline", {
+      tabindex: "0", role: "application", "aria-label": HELP,
       onpointerdown: (event) => this.press(event), onpointermove: (event) => this.move(event),
       onpointerup: (event) => this.release(event), onpointerleave: () => on.hover(""),
       onwheel: (event) => this.turn(event), onkeydown: (event) => this.onKey(event)}, this.canvas, ...this.marks);
-    this.legend = element("div", {class: "legend"});
+    this.legend = element("div.legend");
     this.tools = [button("+", "Zoom in (+)", () => this.zoomBy(0.5)), button("−", "Zoom out (-)", () => this.zoomBy(2)),
                   button("All", "The whole history (0)", () => on.zoom(null)),
                   this.toggle = button("Heat map", "Parts of each second (g)", on.heat)];
@@ -81,8 +85,12 @@ export class WebTimeline {
     this.draw();
   }
 
+  get whole() {
+    return {since: this.windows[0].since, until: this.windows.at(-1).until};
+  }
+
   get span() {
-    return this.zoomed ?? {since: this.windows[0].since, until: this.windows.at(-1).until};
+    return this.zoomed ?? this.whole;
   }
 
   xOf(ms) {
@@ -108,8 +116,7 @@ export class WebTimeline {
     const {clientWidth: width, clientHeight: height} = this.box;
     if (this.windows.length === 0 || width === 0) return;
     const context = contextOf(this.canvas, width, height);
-    const {since, until} = this.span;
-    const shown = this.windows.filter((window) => window.until > since && window.since < until);
+    const shown = touched(this.windows, this.span);
     const {isHeat} = this;
     const most = Math.max(...shown.map((window) => (isHeat ? Math.max(...window.parts) : window.cpu_percent)), 1);
     const scale = (height - AXIS - 14) / most;
@@ -214,12 +221,11 @@ export class WebTimeline {
   }
 
   zoomBy(factor, center = this.timeAt(this.box.clientWidth / 2)) {
-    const {since, until} = this.span;
-    const [first, last] = [this.windows[0].since, this.windows.at(-1).until];
-    const next = {since: Math.max(center - (center - since) * factor, first),
-                  until: Math.min(center + (until - center) * factor, last)};
-    if (next.until - next.since < LEAST_SPAN) return;
-    this.on.zoom(next.since === first && next.until === last ? null : next);
+    const {span, whole} = this;
+    const since = Math.max(center - (center - span.since) * factor, whole.since);
+    const until = Math.min(center + (span.until - center) * factor, whole.until);
+    if (until - since < LEAST_SPAN) return;
+    this.on.zoom(since === whole.since && until === whole.until ? null : {since, until});
   }
 
   onKey(event) {
@@ -232,7 +238,6 @@ export class WebTimeline {
     const next = step && moved(this.units, this.range ?? this.units[0], event.shiftKey ? 0 : step, step);
     if (next) this.on.choose(next);
     keys[event.key]?.();
-    event.preventDefault();
-    event.stopPropagation();
+    takeKey(event);
   }
 }

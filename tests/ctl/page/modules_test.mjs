@@ -127,9 +127,12 @@ test("focus, hide and callers have the sums of the stacks that they leave", () =
   for (let seed = 1; seed <= 5; ++seed) {
     const stacks = randomStacks(seed);
     const one = tree.decodeTree(jsonOf(stacks));
-    expectPaths(tree.focusFunctions(one, chosen(one, "f3")), stacks.filter(({stack}) => stack.includes("f3")));
+    expectPaths(tree.filterFunctions(one, chosen(one), chosen(one, "f3")), stacks.filter(({stack}) => stack.includes("f3")));
     const without = stacks.map(({stack, count}) => ({stack: stack.filter((name) => name !== "f3" && name !== "f4"), count}));
-    expectPaths(tree.hideFunctions(one, chosen(one, "f3", "f4")), without);
+    expectPaths(tree.filterFunctions(one, chosen(one, "f3", "f4"), null), without);
+    expectPaths(tree.filterFunctions(one, chosen(one, "f3"), chosen(one, "f3", "f5")),
+                stacks.filter(({stack}) => stack.includes("f5"))
+                    .map(({stack, count}) => ({stack: stack.filter((name) => name !== "f3"), count})));
     const callers = stacks.filter(({stack}) => stack.includes("f3"))
         .map(({stack, count}) => ({stack: stack.slice(0, stack.indexOf("f3") + 1).reverse(), count}));
     expectPaths(tree.callersOf(one, chosen(one, "f3")), callers);
