@@ -5,11 +5,11 @@ import {element, moveFocus} from "./elements.js";
 const MAX_ROWS = 300;
 
 export class WebList {
-  // `choose(target, isMore)`: of a row; `isMore`: beside the others.
-  constructor(choose) {
+  // `choose(target, isMore)`: of a row; `isMore`: beside the others. `keep(filter)`: of what was typed.
+  constructor(choose, keep) {
     Object.assign(this, {choose, rows: [], targets: []});
     this.filter = element("input", {
-      type: "search", placeholder: "Filter (f)", "aria-label": "Filter the list", oninput: () => this.draw()});
+      type: "search", placeholder: "Filter (f)", "aria-label": "Filter the list", oninput: () => keep(this.filter.value)});
     this.list = element("div.rows", {onkeydown: (event) => moveFocus(event, this.list)});
     this.box = element("aside", {"aria-label": "Units, processes and containers"}, this.filter, this.list);
   }
@@ -20,8 +20,9 @@ export class WebList {
     this.draw();
   }
 
-  mark(targets) {
+  mark(targets, filter) {
     this.targets = targets;
+    if (this.filter.value !== filter) this.filter.value = filter;
     this.draw();
   }
 

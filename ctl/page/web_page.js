@@ -37,7 +37,8 @@ export class WebPage extends FlamePage {
       zoom: (span) => this.update({span: textOfRange(span)}, {replace: true}),
       heat: () => this.update({heat: !this.state.heat}),
       hover: (text) => { this.times.textContent = text || this.rangesText(); }});
-    this.list = new WebList((target, isMore) => this.chooseTarget(target, isMore));
+    this.list = new WebList((target, isMore) => this.chooseTarget(target, isMore), (filter) => this.update({filter}, {replace: true}));
+    this.names = button("Full names", "Names of functions with all that they have (l)", () => this.switchNames());
     this.views = Object.entries(VIEWS).map(([view, name], i) => button(name, name + " (" + (i + 1) + ")", () => this.update({view})));
     this.sides = {callers: this.makeSide("callers"), callees: this.makeSide("callees")};
     this.side = this.sides.callees;
@@ -50,7 +51,7 @@ export class WebPage extends FlamePage {
       this.times), this.timeline.legend);
     place.append(
       element("header", {}, this.heading, this.scopeText, element("div.tools", {role: "toolbar"},
-        element("span.views", {}, ...this.views), this.search, this.match, this.icicle, this.color, this.withTable, this.all,
+        element("span.views", {}, ...this.views), this.search, this.match, this.icicle, this.color, this.names, this.withTable, this.all,
         button("Reload", "Read what is new (r)", () => this.readAgain()))),
       this.past, this.error, this.crumbs, this.chips,
       element("main", {}, this.list.box, this.picture.box, this.sandwich, this.lines, this.table.box),
@@ -100,7 +101,7 @@ export class WebPage extends FlamePage {
   }
 
   apply(change) {
-    const {view, table, range, base, span, target, heat} = this.state;
+    const {view, table, range, base, span, target, heat, names, filter} = this.state;
     if (this.source && (!this.isHistory || range !== "")) this.ask();
     this.picture.box.hidden = view !== "flame" && view !== "diff";
     this.sandwich.hidden = view !== "sandwich";
@@ -112,7 +113,8 @@ export class WebPage extends FlamePage {
     this.showSides(change.view !== undefined || change.zoom !== undefined);
     this.timeline.mark(rangeOf(range), rangeOf(base), rangeOf(span), heat);
     this.times.textContent = this.rangesText();
-    this.list.mark(target);
+    this.list.mark(target, filter);
+    this.names.ariaPressed = names === "full";
     this.showExports();
   }
 
@@ -240,6 +242,11 @@ export class WebPage extends FlamePage {
     this.update({target: [...(isMore ? others : []), ...(isAdded ? [target] : [])], zoom: ""});
   }
 
+  // The steps of a zoom are names.
+  switchNames() {
+    this.update({names: this.state.names === "full" ? "short" : "full", zoom: ""});
+  }
+
   // The second time there is none any more.
   setBase() {
     const {range, base} = this.state;
@@ -294,7 +301,7 @@ export class WebPage extends FlamePage {
   }
 
   reset() {
-    this.update({target: [], fn: "", zoom: "", q: "", focus: "", hide: [], range: this.isHistory ? this.state.range : ""});
+    this.update({target: [], fn: "", zoom: "", q: "", focus: "", hide: [], filter: "", range: this.isHistory ? this.state.range : ""});
   }
 
   showChips() {
@@ -310,7 +317,7 @@ export class WebPage extends FlamePage {
 
   onCommandKey(key) {
     const commands = {f: () => this.list.filter.focus(), b: () => this.setBase(), r: () => this.readAgain(), h: () => this.timeline.box.focus(),
-      g: this.timeline.on.heat};
+      g: this.timeline.on.heat, l: () => this.switchNames()};
     this.views.forEach((view, i) => { commands[i + 1] = () => view.click(); });
     if (!commands[key]) return super.onCommandKey(key);
     commands[key]();

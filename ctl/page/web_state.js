@@ -12,8 +12,10 @@ export const WEB_INITIAL = {
   heat: false, // the timeline is a heat map
   target: [],  // "unit:nginx.service", "pid:812"
   fn: "",      // the function of a sandwich, or of lines
+  names: "short",  // or "full"
+  filter: "",  // of the list
 };
-export const WEB_CHOICES = {...CHOICES, view: Object.keys(VIEWS)};
+export const WEB_CHOICES = {...CHOICES, view: Object.keys(VIEWS), names: ["short", "full"]};
 
 // {since, until} of such a text, or null.
 export function rangeOf(text) {
@@ -32,7 +34,9 @@ export function sampleFields({range, target}, prefix = "") {
   return times ? [...fields, [prefix + "since", times.since], [prefix + "until", times.until]] : fields;
 }
 
-export function stackFields({focus, hide}) {
-  const names = hide.map((name) => ["hide_name", name]);
-  return focus === "" ? names : [...names, ["focus_name", focus]];
+export function stackFields({focus, hide, names}) {
+  const fields = hide.map((name) => ["hide_name", name]);
+  if (focus !== "") fields.push(["focus_name", focus]);
+  if (names === "full") fields.push(["names", names]);
+  return fields;
 }

@@ -285,11 +285,13 @@ test("a range moves by windows, and not beyond them", () => {
 });
 
 test("a link of profctl web has its whole state", () => {
-  const all = {...webState.WEB_INITIAL, view: "diff", range: "100-220", base: "1-5", target: ["unit:a:b.service", "pid:7"], fn: "a&b", q: "x"};
+  const all = {...webState.WEB_INITIAL, view: "diff", range: "100-220", base: "1-5", target: ["unit:a:b.service", "pid:7"], fn: "a&b", q: "x",
+               names: "full", filter: "a b&c"};
   const read = state.stateOf("#" + state.fragmentOf(all, webState.WEB_INITIAL), webState.WEB_INITIAL, webState.WEB_CHOICES);
   assert.deepEqual(read, all);
   assert.deepEqual(webState.sampleFields(all), [["unit", "a:b.service"], ["pid", "7"], ["since", 100], ["until", 220]]);
   assert.deepEqual(webState.stackFields({focus: "f", hide: ["g", "h"]}), [["hide_name", "g"], ["hide_name", "h"], ["focus_name", "f"]]);
+  assert.deepEqual(webState.stackFields({focus: "", hide: [], names: "full"}), [["names", "full"]]);
   for (const text of ["", "5", "5-5", "x-7", "9-3"]) assert.equal(webState.rangeOf(text), null);
 });
 
