@@ -14,6 +14,7 @@
 #include "ctl/sources/file_format.h"
 #include "ctl/sources/folded_samples.h"
 #include "ctl/sources/pprof_samples.h"
+#include "ctl/sources/sample_losses.h"
 #include "ctl/sources/samples_wire.h"
 #include "formats/api/session_summary.h"
 #include "formats/base/errors.h"
@@ -112,8 +113,10 @@ Result<NamedOrNot> read_profile(int fd, bool is_folded) {
   if (!protobuf) return error_of(protobuf.error());
   if (protobuf->empty()) return empty_file(true);
   bytes = std::string();  // it is as large as a fifth of the rest
+  auto losses = find_losses(*protobuf);
   auto samples = samples_of_pprof(std::move(*protobuf));
   if (!samples) return samples.error();
+  samples->losses = std::move(losses);
   return NamedOrNot(std::move(*samples));
 }
 
@@ -129,6 +132,7 @@ Result<DirectorySummary> read_directory_summary(int fd) {
   const auto session = parse_session_summary(*bytes);
   if (!session) return session.error();
   DirectorySummary summary{.event = session->event, .duration_ns = limited_ns(session->seconds)};
+  summary.losses = losses_of(*session);
   if (session->period_unit == "microseconds" &&
       session->period_us <= std::numeric_limits<std::int64_t>::max() / kNsPerUs) {
     summary.period_ns = static_cast<std::int64_t>(session->period_us) * kNsPerUs;

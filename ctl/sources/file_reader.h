@@ -23,7 +23,7 @@
 
 namespace profd {
 
-// What session.json says about the profiles of a directory.
+// What session.json says about a directory and its profiles.
 struct DirectoryProfile {
   std::uint32_t pid = 0;
   std::string comm{};
@@ -36,6 +36,7 @@ struct DirectorySummary {
   std::int64_t duration_ns = 0;
   std::int64_t period_ns = 0;  // 0: the event is no time
   std::vector<DirectoryProfile> profiles{};
+  SampleLosses losses{};
 };
 
 class SourceFile {

@@ -28,6 +28,7 @@ struct WireSamples {
   std::vector<WireRow> rows;
   std::int64_t time_ns = 0;
   std::string times;  // encoded; empty: none
+  std::vector<SampleLosses> losses{};  // one, or none
 };
 
 bool are_valid(const WireSamples& wire) {
@@ -49,7 +50,7 @@ bool are_valid(const WireSamples& wire) {
            std::ranges::all_of(
                row.stack, [&](std::uint32_t location) { return location < wire.locations.size(); });
   };
-  return wire.duration_ns >= 0 && wire.time_ns >= 0 &&
+  return wire.duration_ns >= 0 && wire.time_ns >= 0 && wire.losses.size() <= 1 &&
          std::ranges::all_of(wire.functions, is_function) &&
          std::ranges::all_of(wire.locations, are_frames) &&
          std::ranges::all_of(wire.labels, is_label_set) && std::ranges::all_of(wire.rows, is_row);
@@ -62,6 +63,7 @@ Samples samples_of(const WireSamples& wire) {
   samples.has_cpu_time = wire.has_cpu_time;
   samples.duration_ns = wire.duration_ns;
   samples.time_ns = wire.time_ns;
+  if (!wire.losses.empty()) samples.losses = wire.losses.front();
   std::vector<std::uint32_t> texts;
   for (const std::string& text : wire.texts) texts.push_back(samples.add_text(text));
   std::vector<std::uint32_t> functions;
@@ -121,6 +123,7 @@ std::string encode_samples(const Samples& samples) {
   }
   wire.time_ns = samples.time_ns;
   if (samples.times()) wire.times = encode_sample_times(*samples.times());
+  if (samples.losses) wire.losses.push_back(*samples.losses);
   return sandbox::encode(wire);
 }
 

@@ -168,6 +168,7 @@ class SourceOpener {
     source.samples.event = summary->event;
     source.samples.duration_ns = summary->duration_ns;
     source.samples.has_cpu_time = summary->period_ns > 0;
+    source.samples.losses = summary->losses;
     if (auto added = add_profiles(directory, *summary, source); !added) return added.error();
     return source;
   }

@@ -73,6 +73,19 @@ struct SampleValue {
   friend bool operator==(const SampleValue&, const SampleValue&) = default;
 };
 
+// What the recording of the samples says about those that it does not have, and about stacks that
+// end too early. Reasons are any bytes.
+struct CountOfReason {
+  std::string reason{};
+  std::uint64_t count = 0;
+};
+struct SampleLosses {
+  std::uint64_t written = 0;  // samples of the recording
+  std::vector<CountOfReason> lost{};
+  std::uint64_t user_samples = 0;           // with a user stack
+  std::vector<CountOfReason> incomplete{};  // of these
+};
+
 // Takes the first number off a stack in the form of Samples::Row, which is not empty. Returns the
 // location.
 [[nodiscard]] inline std::uint32_t take_location(std::string_view& stack) {
@@ -111,6 +124,8 @@ class Samples {
   bool has_cpu_time = false;     // cpu_ns is known
   std::int64_t duration_ns = 0;  // 0: unknown
   std::int64_t time_ns = 0;      // of the start, since the epoch; 0: unknown
+  // Of the whole recording, whatever rows were kept. None: it does not say.
+  std::optional<SampleLosses> losses;
 
   std::uint32_t add_text(std::string_view text) { return texts_.add(text); }
   std::uint32_t add_function(const SampledFunction& function) { return functions_.add(function); }

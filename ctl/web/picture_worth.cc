@@ -10,6 +10,7 @@
 #include <boost/json/object.hpp>
 
 #include "ctl/output/text.h"
+#include "ctl/sources/sample_losses.h"
 #include "formats/base/json_text.h"
 #include "formats/base/utf8_text.h"
 
@@ -38,24 +39,31 @@ std::string share_text(double part, double whole) {
   return percent_text(whole > 0 ? 100 * part / whole : 0);
 }
 
-// "lost 0.1 %: 6 ring_full"
-std::string share_by_reason(const std::string& what, const CountsByReason& counts, double whole) {
-  const std::uint64_t sum = sum_of(counts);
-  const std::string text = what + " " + share_text(static_cast<double>(sum), whole);
-  return sum == 0 ? text : text + ": " + counts_text(counts);
+using Counts = std::vector<CountOfReason>;
+
+double sum_of_counts(const Counts& counts) {
+  double sum = 0;
+  for (const CountOfReason& one : counts) sum += static_cast<double>(one.count);
+  return sum;
 }
 
-void add_summary(const SessionSummary& summary, array& parts) {
-  std::uint64_t user_samples = 0;
-  CountsByReason incomplete;
-  for (const ProfileSummary& profile : summary.profiles) {
-    user_samples += profile.user_samples;
-    for (const auto& [reason, count] : profile.incomplete) incomplete[reason] += count;
-  }
-  const std::uint64_t taken = summary.ledger.written + sum_of(summary.ledger.lost);
-  parts.emplace_back(share_by_reason("lost", summary.ledger.lost, static_cast<double>(taken)));
-  parts.emplace_back(
-      share_by_reason("incomplete stacks", incomplete, static_cast<double>(user_samples)));
+// "lost 0.1 %: 6 ring_full"; with `scope`, "lost 0.1 % of the recording: 6 ring_full"
+std::string share_by_reason(const std::string& what, const Counts& counts, double whole,
+                            const std::string& scope) {
+  const double sum = sum_of_counts(counts);
+  const std::string text = what + " " + share_text(sum, whole) + scope;
+  if (sum <= 0) return text;
+  CountsByReason by_reason;
+  for (const CountOfReason& one : counts) by_reason[one.reason] += one.count;
+  return printable_utf8(text + ": " + counts_text(by_reason), kMaxPrintableBytes);
+}
+
+void add_lost_parts(const SampleLosses& losses, const std::string& scope, array& parts) {
+  const double taken = static_cast<double>(losses.written) + sum_of_counts(losses.lost);
+  parts.emplace_back(share_by_reason("lost", losses.lost, taken, scope));
+  if (losses.user_samples == 0) return;
+  parts.emplace_back(share_by_reason("incomplete stacks", losses.incomplete,
+                                     static_cast<double>(losses.user_samples), scope));
 }
 
 }  // namespace
@@ -65,7 +73,11 @@ std::string picture_worth_json(const Source& source, const std::optional<StatusI
   const std::int64_t all = samples.sum().samples;
   const std::string event = printable_utf8(samples.event, kMaxPrintableBytes);
   array parts{std::to_string(all) + " samples" + (event == "samples" ? "" : " of " + event)};
-  if (source.summary) add_summary(*source.summary, parts);
+  if (source.summary) {
+    add_lost_parts(losses_of(*source.summary), "", parts);
+  } else if (samples.losses) {
+    add_lost_parts(*samples.losses, " of the recording", parts);
+  }
   parts.emplace_back(
       "innermost frame without a name " +
       share_text(static_cast<double>(unnamed_leaves(samples).samples), static_cast<double>(all)));

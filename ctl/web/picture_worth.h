@@ -2,8 +2,9 @@
 //
 //     {"parts":["5,940 samples","lost 0.1 %: 6 ring_full","incomplete stacks 1.2 %: ...", ...]}
 //
-// Lost samples and incomplete stacks are there where the source says so, and with them the CPU use
-// of the daemon, on average since its start.
+// Lost samples and incomplete stacks are there where the source says so: the history and sessions
+// by their ledger, and recordings by what stands in them, which is of the whole recording. For the
+// former, there is the CPU use of the daemon too, on average since its start.
 
 #pragma once
 

@@ -266,6 +266,10 @@ TEST_F(SourceTest, AMalformedAnswerOfTheSandboxIsRefused) {
   const SampledFrame frame{.function = samples.add_function({.name = samples.add_text("f")})};
   const std::array<std::uint32_t, 1> stack{samples.add_location({&frame, 1})};
   samples.add(stack, samples.add_labels({.pid = 7}), {.samples = 3, .cpu_ns = 5});
+  samples.losses = SampleLosses{.written = 3,
+                                .lost = {{.reason = "ring_full", .count = 1}},
+                                .user_samples = 2,
+                                .incomplete = {{.reason = "no_row", .count = 1}}};
   const std::string bytes = encode_samples(samples);
   const auto decoded = decode_samples(bytes);
   ASSERT_TRUE(decoded);

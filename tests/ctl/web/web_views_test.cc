@@ -2,6 +2,9 @@
 
 #include "ctl/web/web_views.h"
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -20,6 +23,8 @@
 #include <gmock/gmock.h>
 
 #include "ctl/page/page_files.h"
+#include "formats/api/session_summary.h"
+#include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_order.h"
 #include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_writer.h"
@@ -203,6 +208,74 @@ TEST_F(WebViewsTest, TheWorthOfAFileSaysWhatIsKnown) {
   const auto parts = json::value_to<std::vector<std::string>>(worth.at("parts"));
   EXPECT_THAT(parts, testing::ElementsAre(HasSubstr(" samples of cpu"),
                                           HasSubstr("innermost frame without a name 0.0 %")));
+}
+
+// A recording of 99 samples, of which one was lost, and 80 user stacks, of which two end too early.
+SessionSummary a_summary_with_losses() {
+  SessionSummary summary;
+  summary.session = "5f2c01ab";
+  summary.started = "2026-01-02T03:04:05Z";
+  summary.seconds = 5;
+  summary.event = "cpu";
+  summary.period_us = 10101;
+  summary.ledger = {.taken = 100, .written = 99, .lost = {{"ring_full", 1}}};
+  for (const char* const reason : {"no_row", "window"}) {
+    ProfileSummary profile;
+    profile.pid = 7;
+    profile.comm = "work";
+    profile.path = "work.7.prof";
+    profile.user_samples = 40;
+    profile.incomplete = {{reason, 1}};
+    summary.profiles.push_back(profile);
+  }
+  return summary;
+}
+
+// In the process of the caller, and across the sandbox.
+TEST_F(WebViewsTest, TheWorthOfARecordingHasWhatItLost) {
+  ASSERT_EQ(::geteuid(), 0U) << "needs root: it gives files away";
+  PprofProfile profile = random_.profile();
+  profile.own_data = to_json(a_summary_with_losses());
+  const std::string file = scratch_.write("lost.pb.gz", encode_pprof_gzip(profile));
+  const std::string directory = scratch_.path() / "out";
+  SessionSummary& summary = service_.result.summary;
+  summary.ledger = a_summary_with_losses().ledger;
+  for (ProfileSummary& one : summary.profiles) {
+    one.user_samples = 40;
+    one.incomplete = {{one.pid == 1 ? "no_row" : "window", 1}};
+  }
+  ASSERT_EQ(run({"stop", "5f2c01ab", "-o", directory}).code, 0);
+  const auto parts_of = [&](const std::string& source) {
+    return json::value_to<std::vector<std::string>>(
+        data_of_another(source, "/api/worth").at("parts"));
+  };
+  constexpr uid_t kAnother = 12345;
+  for (const std::string& source : {file, directory}) {
+    for (const bool is_of_another : {false, true}) {
+      const std::string summary_file = source == file ? file : directory + "/session.json";
+      if (is_of_another) {
+        ASSERT_EQ(::chown(summary_file.c_str(), kAnother, kAnother), 0);
+      }
+      EXPECT_THAT(parts_of(source),
+                  testing::IsSupersetOf({std::string("lost 1.0 % of the recording: 1 ring_full"),
+                                         std::string("incomplete stacks 2.5 % of the recording: "
+                                                     "1 no_row, 1 window")}))
+          << source << is_of_another;
+    }
+  }
+}
+
+// The reasons of a recording are what its writer likes.
+TEST_F(WebViewsTest, TheReasonsOfARecordingAreText) {
+  SessionSummary summary = a_summary_with_losses();
+  summary.ledger.lost = {{std::string(5000, 'x') + "<b>\x1b", 1}, {"\xe2\x80\xae", 2}};
+  PprofProfile profile = random_.profile();
+  profile.own_data = to_json(summary);
+  const std::string file = scratch_.write("lost.pb.gz", encode_pprof_gzip(profile));
+  for (const json::value& part : data(file, "/api/worth").at("parts").as_array()) {
+    EXPECT_LE(part.as_string().size(), kMaxPrintableBytes);
+    EXPECT_TRUE(is_printable(part.as_string()));
+  }
 }
 
 std::string a_profile_with(const std::vector<std::string>& names) {

@@ -1,0 +1,42 @@
+#include "ctl/sources/sample_losses.h"
+
+#include <cstddef>
+#include <vector>
+
+#include "formats/profile/pprof_reader.h"
+
+namespace profd {
+namespace {
+
+// Of a text that names each process of a host, 1 MiB is much.
+constexpr std::size_t kMaxOwnDataBytes = std::size_t{64} << 20;
+
+std::vector<CountOfReason> list_of(const CountsByReason& counts) {
+  std::vector<CountOfReason> list;
+  list.reserve(counts.size());
+  for (const auto& [reason, count] : counts) list.push_back({.reason = reason, .count = count});
+  return list;
+}
+
+}  // namespace
+
+SampleLosses losses_of(const SessionSummary& summary) {
+  SampleLosses losses{.written = summary.ledger.written, .lost = list_of(summary.ledger.lost)};
+  CountsByReason incomplete;
+  for (const ProfileSummary& profile : summary.profiles) {
+    losses.user_samples += profile.user_samples;
+    for (const auto& [reason, count] : profile.incomplete) incomplete[reason] += count;
+  }
+  losses.incomplete = list_of(incomplete);
+  return losses;
+}
+
+std::optional<SampleLosses> find_losses(std::string_view protobuf) {
+  const auto own = find_own_data(protobuf);
+  if (!own || own->empty() || own->size() > kMaxOwnDataBytes) return std::nullopt;
+  const auto summary = parse_session_summary(*own);
+  if (!summary) return std::nullopt;
+  return losses_of(*summary);
+}
+
+}  // namespace profd
