@@ -11,6 +11,53 @@ HOSTILE = ["</script><script>document.title='taken'</script>", "<img src=x onerr
            "a\u202eb", "\u65e5\u672c\u8a9e"]
 
 
+# Names as they lie in a profile, and as each place shows them: by hand, after formats/base/utf8_text.h.
+HOSTILE_BYTES = {
+    b"</script><script>document.title='taken'</script>": "</script><script>document.title='taken'</script>",
+    b"<img src=x onerror=\"document.title='taken'\">": "<img src=x onerror=\"document.title='taken'\">",
+    "a\u202eb".encode(): "a?b",
+    b"bad\xff\xfe": "bad\ufffd\ufffd",
+    b"line\nbreak\x07": "line?break?",
+    b"x" * (1 << 20): "x" * 1021 + "...",
+}
+LONG_NAME, SHORT_NAME = "ns::Table<int, char>::insert(int const&)", "ns::Table::insert"
+
+
+def number_bytes(number: int) -> bytes:
+    """A varint of protobuf."""
+    text = bytearray()
+    while number >= 0x80:
+        text.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes(text) + bytes([number])
+
+
+def field(tag: int, value) -> bytes:
+    if isinstance(value, int):
+        return number_bytes(tag << 3) + number_bytes(value)
+    return number_bytes(tag << 3 | 2) + number_bytes(len(value)) + value
+
+
+def hostile_profile() -> bytes:
+    """A profile.proto in which functions, files, objects, commands and units have hostile names, each in 10 samples."""
+    texts = [b"", b"samples", b"count", b"comm", b"unit", b"pid"]
+
+    def text(one: bytes) -> int:
+        texts.append(one)
+        return len(texts) - 1
+
+    rows = b""
+    for i, name in enumerate([*HOSTILE_BYTES, LONG_NAME.encode()], 1):
+        rows += field(3, field(1, i) + field(5, text(b"/lib/" + name)))
+        rows += field(5, field(1, i) + field(2, text(name)) + field(4, text(b"/no/" + name)))
+        rows += field(4, field(1, i) + field(2, i) + field(4, field(1, i) + field(2, 3)))
+        labels = (field(3, field(1, 3) + field(2, text(name))) + field(3, field(1, 4) + field(2, text(name)))
+                  + field(3, field(1, 5) + field(3, 100 + i)))
+        rows += field(2, field(1, i) + field(2, 10) + labels)
+    types = field(1, 1) + field(2, 2)
+    return field(1, types) + field(11, types) + rows + b"".join(field(6, one) for one in texts)
+
+
 def expect(actual, expected, what: str) -> None:
     if actual != expected:
         raise AssertionError(f"{what}: {actual!r}, not {expected!r}")

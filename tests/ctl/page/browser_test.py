@@ -20,7 +20,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import HANG_GUARD, HOSTILE, HOVER, MEASURE, ZOOM, check_console, expect, make_stacks, open_browser
+from browser import (HANG_GUARD, HOSTILE, HOSTILE_BYTES, HOVER, MEASURE, ZOOM, check_console, expect, hostile_profile, make_stacks,
+                     open_browser)
 
 PROFCTL, OUTPUT = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 ROW = 19
@@ -175,6 +176,27 @@ def check_callers(browser, file: pathlib.Path, stacks: list) -> None:
     page.picture_of("callers")
 
 
+def check_hostile_names(browser) -> None:
+    """Each is text, and none is markup, in the table and at the keyboard's place."""
+    profile, file = OUTPUT / "hostile.pb", OUTPUT / "hostile.html"
+    profile.write_bytes(hostile_profile())
+    file.unlink(missing_ok=True)
+    subprocess.run([PROFCTL, "flame", str(profile), "--names", "full", "-o", str(file)], check=True, timeout=HANG_GUARD, stdout=subprocess.DEVNULL)
+    page = Page(browser, file)
+    page.table()
+    names = set(browser.execute_script("return [...document.querySelectorAll('td button')].map((one) => one.textContent)"))
+    expect(set(HOSTILE_BYTES.values()) - names, set(), "the names that the table lacks")
+    page.press(Keys.HOME, Keys.ARROW_UP)
+    seen = set()
+    for _ in range(len(HOSTILE_BYTES) + 1):
+        seen.add(browser.execute_script("return document.querySelector('.details b').textContent"))
+        page.press(Keys.ARROW_RIGHT)
+    expect(set(HOSTILE_BYTES.values()) - seen, set(), "the names that keys do not find")
+    expect((browser.execute_script("return document.querySelectorAll('img, b script, button script').length"), browser.title.startswith("taken")),
+           (0, False), "elements of names, and what they did,")
+    page.picture_of("hostile")
+
+
 def measure(browser, nodes: int, name: str) -> dict:
     """What the browser's own clock says of a file with about so many nodes."""
     stacks = make_stacks(nodes * 4 // 25, 60)
@@ -204,6 +226,7 @@ def main() -> None:
         try:
             check_page(browser, file, stacks)
             check_callers(browser, file, stacks)
+            check_hostile_names(browser)
             times = [measure(browser, nodes, f"nodes_{nodes}") for nodes in (10_000, 100_000)]
             check_console(browser, lambda url: url.scheme in ("file", "about"))
         finally:

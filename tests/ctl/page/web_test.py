@@ -26,7 +26,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from browser import HANG_GUARD, HOVER, MEASURE, ZOOM, check_console, expect, make_stacks, open_browser
+from browser import (HANG_GUARD, HOSTILE_BYTES, HOVER, LONG_NAME, MEASURE, SHORT_NAME, ZOOM, check_console, expect, hostile_profile,
+                     make_stacks, open_browser)
 
 BUILD, GO_PPROF, OUTPUT = (pathlib.Path(one).resolve() for one in sys.argv[1:4])
 WORKLOADS = BUILD / "tests" / "workloads"
@@ -214,8 +215,13 @@ def check_burst(host: Host, browser, address: str) -> Page:
     expect_rows(page, host.json("report", "-p", pid, "--since", seconds(since), "--until", seconds(until)))
     page.press("f", BURSTS)
     expect(all(BURSTS in text for text in page.texts(".row")), True, f"the filtered list {page.texts('.row')}")
-    page.find("aside input").clear()
-    page.press("x", Keys.BACKSPACE, Keys.ESCAPE)
+    # A link has the filter, too.
+    filtered = page.texts(".row .name")
+    expect(page.state()["filter"], [BURSTS], "the filter in the link")
+    page = Page(browser, browser.current_url)
+    expect((page.texts(".row .name"), page.find("aside input").get_property("value")), (filtered, BURSTS), "the list of a link")
+    page.press("f", Keys.END, *[Keys.BACKSPACE] * len(BURSTS), Keys.ESCAPE)
+    expect("filter" in page.state(), False, "a filter after it was deleted")
     page.find(".chips button").click()
     page.settle()
     return page
@@ -269,6 +275,85 @@ def check_views(host: Host, page: Page) -> None:
     for _, total, line, _ in lines:
         expect(total, share_text(by_line[line]["total_percent"]), f"the share of line {line}")
     page.press("1")
+
+
+def check_sandwich_keys(page: Page) -> None:
+    """What the flame graph can do by keys, in both graphs of a sandwich."""
+    browser = page.browser
+    page.press("3")
+    browser.find_element(By.XPATH, "//*[contains(@class,'functions')]//td/button[.='work']").click()
+    page.settle()
+    callers, callees = browser.find_elements(By.CSS_SELECTOR, ".sandwich .picture")
+    browser.execute_script("arguments[0].focus()", callees)
+    page.press(Keys.HOME)
+    expect(page.text(".details b"), "all", "Home in the callees")
+    page.press(Keys.ARROW_DOWN)
+    expect(page.text(".details b"), "work", "a step down in the callees")
+    page.press("m")
+    expect((page.text(".menu .title"), page.texts(".menu button")[0]), ("work", "Zoom here"), "the menu of the callees")
+    page.press(Keys.ESCAPE)
+    expect(browser.switch_to.active_element, callees, "the focus after the menu")
+    # The search marks both graphs, and goes to the matches of the one that has the focus.
+    page.press(Keys.HOME, "/", "^work$", Keys.ENTER)
+    expect((page.text(".details b"), browser.switch_to.active_element), ("work", callees), "the match after Enter")
+    page.press(Keys.HOME, "N")
+    expect(page.text(".details b"), "work", "the match of N")
+    browser.execute_script("arguments[0].focus()", callers)
+    page.press(Keys.HOME, "n")
+    expect(page.text(".details b"), "work", "the match in the callers")
+    page.press(Keys.ARROW_UP)
+    caller = page.text(".details b")
+    expect(caller not in ("all", "work"), True, f"a step up in the callers, {caller},")
+    page.picture_of("sandwich_keys")
+    page.press(Keys.ENTER)
+    expect(page.state()["fn"], [caller], "the function after Enter")
+    page.press(Keys.ESCAPE)
+    expect("fn" in page.state(), False, "a function after Escape")
+    table = page.find(".functions:not(.wide)")
+    expect(table.is_displayed(), True, "the table of a sandwich")
+    page.press("t")
+    expect(table.is_displayed(), False, "the table after t")
+    page.press("t", "/", Keys.ESCAPE, Keys.ESCAPE, "1")
+
+
+def hostile_texts(page: Page, selector: str) -> set:
+    return set(page.browser.execute_script("return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)", selector))
+
+
+def check_hostile_names(host: Host, browser) -> None:
+    """Names of functions, files, objects, commands and units are text wherever they stand."""
+    file = OUTPUT / "web_hostile.pb"
+    file.write_bytes(hostile_profile())
+    server, address = host.serve(file)
+    page = Page(browser, address)
+    expect(SHORT_NAME in hostile_texts(page, "td button"), True, "the short name")
+    page.press("l")
+    expect(page.state()["names"], ["full"], "full names in the link")
+    page = Page(browser, browser.current_url)
+    shown = set(HOSTILE_BYTES.values())
+    expect((shown | {LONG_NAME}) - hostile_texts(page, "td button"), set(), "the functions that the table lacks")
+    expect(shown - hostile_texts(page, ".row.unit .name"), set(), "the units that the list lacks")
+    commands = {name.rsplit(" ", 1)[0] for name in hostile_texts(page, ".row.process .name")}
+    expect(shown - commands, set(), "the commands that the list lacks")
+    page.press(Keys.HOME, Keys.ARROW_UP)
+    functions, objects = set(), ""
+    for _ in range(len(shown) + 1):
+        functions |= hostile_texts(page, ".details b")
+        objects += "".join(hostile_texts(page, ".details span"))
+        page.press(Keys.ARROW_RIGHT)
+    expect(shown - functions, set(), "the functions that keys do not find")
+    expect("<img src=x" in objects and "a?b" in objects and "\u202e" not in objects, True, f"the objects {objects!r}")
+    page.picture_of("hostile")
+    for name in sorted(shown, key=len)[:-1]:
+        page = Page(browser, address + "#" + urllib.parse.urlencode({"names": "full", "view": "lines", "fn": name}))
+        expect(f"{name} /no/{name}" in hostile_texts(page, ".functions.wide th"), True, f"the file of {name!r}")
+    expect((browser.execute_script("return document.querySelectorAll('img, main script, aside script, header script, footer script').length"),
+            browser.title.startswith("taken")), (0, False), "elements of names, and what they did,")
+    page.press("1", "l")
+    expect("names" in page.state(), False, "full names after l again")
+    server.terminate()
+    server.wait(timeout=HANG_GUARD)
+    file.unlink()
 
 
 def check_link(page: Page, browser) -> None:
@@ -327,8 +412,8 @@ def check_pprof_over_http(host: Host, address: str, folder: pathlib.Path) -> Non
     expect(done.returncode == 0 and "hot_sixty" in done.stdout, True, done.stdout + done.stderr)
 
 
-def status_of(address: str, **headers) -> int:
-    request = urllib.request.Request(address, headers={name.replace("_", "-"): value for name, value in headers.items()})
+def status_of(address: str, form: bytes = None, **headers) -> int:
+    request = urllib.request.Request(address, data=form, headers={name.replace("_", "-"): value for name, value in headers.items()})
     try:
         with urllib.request.urlopen(request, timeout=HANG_GUARD) as answer:
             return answer.status
@@ -525,6 +610,9 @@ def check_strangers(browser, address: str) -> None:
     data = address.replace("/?", "/api/table?")
     expect((status_of(data), status_of(data, Origin="http://evil.example"), status_of(data, Host="evil.example:80"),
             status_of(base + "/api/table"), status_of(data, Sec_Fetch_Site="cross-site")), (200, 403, 403, 403, 403), "the answers")
+    as_script = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors", "Sec_Fetch_Dest": "script"}
+    expect((status_of(data, **as_script), status_of(base + "/tree.js", **as_script), status_of(data, form=b"a=b"),
+            status_of(data, form=b"a=b", Origin=base)), (403, 403, 405, 405), "the answers to scripts and forms")
     browser.get("data:text/html,<title>stranger</title>")
     read = browser.execute_async_script("""
         const [url, done] = arguments;
@@ -537,6 +625,23 @@ def check_strangers(browser, address: str) -> None:
         frame.src = url;
         document.body.append(frame);""", address)
     expect(frame in ("refused", ""), True, f"a frame of it, {frame!r}:")
+    for script in (data, base + "/tree.js"):
+        loaded = browser.execute_async_script("""
+            const [url, done] = arguments;
+            const script = document.createElement("script");
+            script.onload = () => done("loaded");
+            script.onerror = () => done("refused");
+            script.src = url;
+            document.body.append(script);""", script)
+        expect(loaded, "refused", f"a script tag of {script}")
+    browser.execute_script("""
+        const form = document.createElement("form");
+        Object.assign(form, {method: "post", action: arguments[0]});
+        document.body.append(form);
+        form.submit();""", data)
+    wait_until(lambda: browser.current_url == data, "the answer to a form")
+    answer = browser.find_element(By.TAG_NAME, "body").text
+    expect("only GET and HEAD are answered" in answer and "rows" not in answer, True, f"the answer to a form, {answer!r},")
     for log in ("browser", "performance"):
         browser.get_log(log)
 
@@ -561,9 +666,11 @@ def main() -> None:
                 check_exports(host, page, pathlib.Path(temporary))
                 check_comparison(host, page)
                 check_views(host, page)
+                check_sandwich_keys(page)
                 check_link(page, browser)
                 times = check_large_file(host, browser)
                 check_heat_map(host, browser, pathlib.Path(temporary))
+                check_hostile_names(host, browser)
                 check_orders(host, browser)
                 check_console(browser, lambda url: url.scheme in ("about", "data") or url.hostname == "127.0.0.1")
                 check_strangers(browser, address)
