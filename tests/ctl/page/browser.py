@@ -53,7 +53,7 @@ def hostile_profile() -> bytes:
         rows += field(4, field(1, i) + field(2, i) + field(4, field(1, i) + field(2, 3)))
         labels = (field(3, field(1, 3) + field(2, text(name))) + field(3, field(1, 4) + field(2, text(name)))
                   + field(3, field(1, 5) + field(3, 100 + i)))
-        rows += field(2, field(1, i) + field(2, 10) + labels)
+        rows += field(2, field(1, number_bytes(i)) + field(2, number_bytes(10)) + labels)
     types = field(1, 1) + field(2, 2)
     return field(1, types) + field(11, types) + rows + b"".join(field(6, one) for one in texts)
 
