@@ -10,8 +10,8 @@ SOAK_SECONDS := 7200
 CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
 COMPILE := cmake --build $(BUILD) -j $(JOBS) --target
 
-.PHONY: help build demo install package tests check lint check-asan check-tsan check-kernels soak attack bench
-.PHONY: names-oracle fuzz clean configured configured-tests
+.PHONY: help build demo install package image tests check lint check-asan check-tsan check-kernels soak
+.PHONY: attack bench names-oracle fuzz clean configured configured-tests
 
 help:
 	@echo 'The times are those of 2 cores, and of the first run where a later one is shorter.'
@@ -20,6 +20,7 @@ help:
 	@echo 'make build        leaves $(BUILD)/profd and $(BUILD)/profctl (4 min)'
 	@echo 'make install      puts profd below PREFIX=$(PREFIX) and its settings into /etc; DESTDIR= goes before both (4 min)'
 	@echo 'make package      leaves $(BUILD)/package/profd_VERSION_amd64.deb (5 min)'
+	@echo 'make image        leaves $(BUILD)/profd-VERSION.oci.tar, the container image for docs/kubernetes.md (5 min)'
 	@echo 'make tests        builds every test, and configures $(BUILD) for one test target at a time (20 min)'
 	@echo 'make check        builds and runs every test, as root, on a kernel with BPF (25 min)'
 	@echo 'make lint         checks sources, documents and the package: clang-tidy, format, layers and more (12 min)'
@@ -56,6 +57,11 @@ package:
 	@.ci/install-packages package
 	@$(MAKE) --no-print-directory build
 	@cd $(BUILD) && cpack -B package
+
+image:
+	@.ci/install-packages image
+	@$(MAKE) --no-print-directory build
+	@systemd/kubernetes/make-image $(BUILD)
 
 # From here on the build directory has the tests too.
 configured-tests:
