@@ -10,7 +10,7 @@ SOAK_SECONDS := 7200
 CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
 COMPILE := cmake --build $(BUILD) -j $(JOBS) --target
 
-.PHONY: help build demo install package image tests check lint check-asan check-tsan check-kernels soak
+.PHONY: help build demo install package image tests check lint check-asan check-tsan check-kernels check-image soak
 .PHONY: attack bench names-oracle fuzz clean configured configured-tests
 
 help:
@@ -34,6 +34,8 @@ help:
 	@echo 'make check-asan   runs the tests under the address and undefined-behaviour sanitizers (60 min)'
 	@echo 'make check-tsan   runs the tests in which threads meet under the thread sanitizer (40 min)'
 	@echo 'make check-kernels   runs the kernel tests on Linux 6.1 and on the newest of backports, in QEMU (25 min)'
+	@echo 'make check-image   builds the image and runs it by podman as its manifest says, beside other containers; it is'
+	@echo '                  no part of make check (7 min)'
 	@echo 'make clean        removes what the others built (1 s)'
 
 configured:
@@ -62,6 +64,11 @@ image:
 	@.ci/install-packages image
 	@$(MAKE) --no-print-directory build
 	@systemd/kubernetes/make-image $(BUILD)
+
+check-image:
+	@.ci/install-packages image
+	@$(MAKE) --no-print-directory build
+	@tests/image/run $(BUILD)
 
 # From here on the build directory has the tests too.
 configured-tests:
