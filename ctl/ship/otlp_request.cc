@@ -99,6 +99,10 @@ constexpr std::uint32_t kSystemName = 2;
 constexpr std::uint32_t kFile = 3;
 constexpr std::uint32_t kStartLine = 4;
 }  // namespace function
+namespace link {
+constexpr std::uint32_t kTraceId = 1;
+constexpr std::uint32_t kSpanId = 2;
+}  // namespace link
 namespace attribute {
 constexpr std::uint32_t kKey = 1;
 constexpr std::uint32_t kValue = 2;
@@ -281,9 +285,10 @@ class OtlpRequest {
   void write_dictionary(pbf_writer& dictionary) {
     namespace field = otlp::dictionary;
     for (const std::uint32_t table : {field::kMapping, field::kLocation, field::kFunction,
-                                      field::kLink, field::kAttribute, field::kStack}) {
+                                      field::kAttribute, field::kStack}) {
       dictionary.add_message(table, std::string());
     }
+    write_no_link(dictionary);
     for (const PprofMapping& mapping : profile_.mappings()) write_mapping(dictionary, mapping);
     for (const PprofLocation& location : profile_.locations()) {
       write_location(dictionary, location);
@@ -297,6 +302,17 @@ class OtlpRequest {
       const std::string_view text = profile_.text(i);
       dictionary.add_string(field::kText, text.data(), text.size());
     }
+  }
+
+  // Of zeros, as profiles.proto wants the first link: some decoders take no ids of other lengths.
+  void write_no_link(pbf_writer& dictionary) {
+    constexpr std::size_t kTraceIdBytes = 16;
+    constexpr std::size_t kSpanIdBytes = 8;
+    entry_.clear();
+    pbf_writer entry(entry_);
+    entry.add_bytes(otlp::link::kTraceId, std::string(kTraceIdBytes, '\0'));
+    entry.add_bytes(otlp::link::kSpanId, std::string(kSpanIdBytes, '\0'));
+    dictionary.add_message(otlp::dictionary::kLink, entry_);
   }
 
   void write_mapping(pbf_writer& dictionary, const PprofMapping& mapping) {

@@ -14,7 +14,7 @@
 //                          6: attributes, 7: stacks
 //
 // Entries refer to each other by index, and entry 0 of each table is the one without content,
-// which stands for a missing one.
+// which stands for a missing one; that of links has ids of zeros.
 
 #pragma once
 

@@ -131,6 +131,8 @@ dictionary {
     start_line: 3
   }
   link_table {
+    trace_id: "\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000"
+    span_id: "\000\000\000\000\000\000\000\000"
   }
   string_table: ""
   string_table: "/bin/x"

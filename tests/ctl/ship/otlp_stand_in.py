@@ -4,7 +4,9 @@ decodes; names, indices and totals are checked here.
 
 from stand_in import Refused, StandIn, decode, number, numbers, require
 
-TABLES = ("mapping_table", "location_table", "function_table", "link_table", "attribute_table", "stack_table")
+TABLES = ("mapping_table", "location_table", "function_table", "attribute_table", "stack_table")
+# "SHOULD be used for link_table[0]".
+NO_LINK = {"trace_id": ["\0" * 16], "span_id": ["\0" * 8]}
 LABELS = {"service.name": "service_name", "host.name": "host", "container.id": "container", "process.owner": "user",
           "process.runtime.name": "runtime", "k8s.pod.name": "pod", "k8s.namespace.name": "namespace"}
 # google.rpc.Status: code 3, message "refused".
@@ -27,6 +29,7 @@ def in_table(dictionary: dict, table: str, indices: list, least: int) -> None:
 def check_dictionary(dictionary: dict) -> None:
     for table in TABLES:
         require(bool(dictionary.get(table)) and dictionary[table][0] == {}, f"{table}[0] is not the zero value")
+    require(dictionary.get("link_table") == [NO_LINK], "link_table")
     texts = dictionary.get("string_table", [])
     require(bool(texts) and texts[0] == "", "string_table[0]")
     require(len(set(texts)) == len(texts), "a text is there twice")
