@@ -92,8 +92,8 @@ def is_kernel_stack(profile: dict, functions: dict, locations: dict, sample: dic
     return profile["string_table"][number(root, "name")].startswith("ret_from_fork")
 
 
-def services_of(profile: dict) -> dict:
-    """What the documentation says of services, once more: totals by name."""
+def samples_by_service(profile: dict) -> dict:
+    """What the documentation says of services, once more: samples by name."""
     functions = {number(one, "id"): one for one in profile.get("function", [])}
     locations = {number(one, "id"): one for one in profile.get("location", [])}
     texts = profile["string_table"]
@@ -101,13 +101,18 @@ def services_of(profile: dict) -> dict:
     for sample in profile.get("sample", []):
         pid = [number(label, "num") for label in sample.get("label", []) if texts[number(label, "key")] == "pid"]
         by_pid[pid[0] if pid else 0].append(sample)
-    services = collections.defaultdict(lambda: [0, 0])
+    services = collections.defaultdict(list)
     for pid, samples in by_pid.items():
         kernel = pid != 0 and all(is_kernel_stack(profile, functions, locations, one) for one in samples)
         for sample in samples:
-            name = service_name(labels_of(profile, sample), kernel)
-            services[name] = [a + b for a, b in zip(services[name], numbers(sample, "value"))]
-    return {name: total for name, total in services.items() if any(total)}
+            services[service_name(labels_of(profile, sample), kernel)].append(sample)
+    return services
+
+
+def services_of(profile: dict) -> dict:
+    """Totals by name."""
+    totals = {name: sums({"sample": samples}) for name, samples in samples_by_service(profile).items()}
+    return {name: total for name, total in totals.items() if any(total)}
 
 
 def service_name(labels: dict, kernel: bool) -> str:
