@@ -1,0 +1,257 @@
+#!/usr/bin/python3
+"""The memory of a real profctl ship: half an hour of windows of 100 processes while its engine is away, and engines that
+answer with 1 GB.
+
+    tests/ctl/ship/memory_test.py BUILD
+
+A stand-in of the daemon serves the windows, which protoc encodes. Fails where windows or answers are kept in memory.
+"""
+
+import gzip
+import http.server
+import json
+import pathlib
+import signal
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+LIMIT_KB = 32 * 10**6 // 1024  # a kB of /proc has 1024 bytes
+WINDOWS = 30
+SERVICES = 10
+PROCESSES = 100
+STACKS = 40  # of a process
+FRAMES = 20  # of a stack
+FUNCTIONS = 2000
+TIME_FIELD = b"\x48"  # time_nanos = 9, varint
+
+
+def eventually(condition, what: str, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"in {seconds} s: not {what}")
+
+
+class Texts:
+    def __init__(self):
+        self.places = {"": 0}
+
+    def place(self, text: str) -> int:
+        return self.places.setdefault(text, len(self.places))
+
+
+def window_text() -> str:
+    """A window without its time, in protobuf's text form."""
+    texts = Texts()
+    kinds = [("samples", "count"), ("cpu", "nanoseconds")]
+    lines = [f"sample_type {{ type: {texts.place(kind)} unit: {texts.place(unit)} }}" for kind, unit in kinds]
+    place = 0
+    for process in range(PROCESSES):
+        pairs = {"comm": f"service-{process % SERVICES}", "unit": "-", "container": "-", "pod": "-", "user": "bob"}
+        labels = " ".join(f"label {{ key: {texts.place(key)} str: {texts.place(text)} }}" for key, text in pairs.items())
+        labels += f" label {{ key: {texts.place('pid')} num: {process + 1} }}"
+        for _ in range(STACKS):
+            ids = " ".join(f"location_id: {(place + frame * 7) % FUNCTIONS + 1}" for frame in range(FRAMES))
+            lines.append(f"sample {{ {ids} value: 1 value: 10 {labels} }}")
+            place += 13
+    lines.append(f"mapping {{ id: 1 memory_limit: 4096 filename: {texts.place('/usr/bin/program')} has_functions: true }}")
+    for one in range(1, FUNCTIONS + 1):
+        name = texts.place(f"a_namespace::a_class_of_some_length::method_{one}(int, unsigned long)")
+        source = texts.place(f"source_{one % 97}.cc")
+        lines.append(f"location {{ id: {one} mapping_id: 1 address: {one} line {{ function_id: {one} }} }}")
+        lines.append(f"function {{ id: {one} name: {name} system_name: {name} filename: {source} }}")
+    lines.append(f"duration_nanos: {60 * 10**9} period: 10")
+    lines.append(f"period_type {{ type: {texts.place('cpu')} unit: {texts.place('nanoseconds')} }}")
+    lines.extend(f"string_table: {json.dumps(text)}" for text in texts.places)
+    return "\n".join(lines)
+
+
+def encoded_window() -> bytes:
+    return subprocess.run(["protoc", "-I", ROOT / "tests/formats/profile", "--encode=perftools.profiles.Profile",
+                           "profile.proto"], input=window_text().encode(), capture_output=True, check=True).stdout
+
+
+def varint(value: int) -> bytes:
+    parts = bytearray()
+    while value > 127:
+        parts.append(value & 127 | 128)
+        value >>= 7
+    return bytes(parts) + bytes([value])
+
+
+def windows_of_half_an_hour() -> dict:
+    """Files by name. The last one ended minutes ago, so that none waits for its turn."""
+    body = encoded_window()
+    first = int(time.time()) // 60 * 60 - (WINDOWS + 4) * 60
+    times = [first + 60 * minute for minute in range(WINDOWS)]
+    return {time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(one)):
+            gzip.compress(body + TIME_FIELD + varint(one * 10**9), 1) for one in times}
+
+
+class DaemonStandIn:
+    """GET /v1/windows?after=NAME and GET /v1/windows/NAME."""
+
+    def __init__(self, socket: pathlib.Path, windows: dict):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                url = urllib.parse.urlsplit(self.path)
+                if url.path == "/v1/windows":
+                    after = urllib.parse.parse_qs(url.query).get("after", [""])[0]
+                    names = [name for name in windows if name > after]
+                    if not names:
+                        time.sleep(1)
+                    self.answer(200, "application/json", json.dumps({"windows": names}).encode())
+                    return
+                body = windows.get(url.path.removeprefix("/v1/windows/"))
+                self.answer(404 if body is None else 200, "application/octet-stream", body or b"")
+
+            def answer(self, status: int, kind: str, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+            daemon_threads = True
+
+        self.server = Server(str(socket), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+class Engine:
+    """Answers as `form` says: "stored", "length" (1 GB that a header announces), "chunks" (1 GB without a length)."""
+
+    def __init__(self):
+        outer = self
+        self.form = "stored"
+        self.requests = 0
+        self.is_started = False
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                outer.requests += 1
+                form = outer.form
+                self.send_response(200 if form == "stored" else 500)
+                if form == "chunks":
+                    self.send_header("Transfer-Encoding", "chunked")
+                else:
+                    self.send_header("Content-Length", "0" if form == "stored" else str(1 << 30))
+                self.end_headers()
+                if form != "stored":
+                    self.send_gigabyte(form == "chunks")
+
+            def send_gigabyte(self, has_chunks: bool) -> None:
+                self.close_connection = True
+                block = b"x" * (1 << 20)
+                if has_chunks:
+                    block = b"100000\r\n" + block + b"\r\n"
+                try:
+                    for _ in range(1024):
+                        self.wfile.write(block)
+                except OSError:  # the client has read enough
+                    pass
+
+            def log_message(self, *_):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+        # Bound, and not listening: connections are refused.
+        self.server = Server(("127.0.0.1", 0), Handler, bind_and_activate=False)
+        self.server.server_bind()
+        self.port = self.server.server_address[1]
+
+    def start(self) -> None:
+        if self.is_started:
+            return
+        self.is_started = True
+        self.server.server_activate()
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+
+class Shipper:
+    def __init__(self, directory: pathlib.Path, port: int):
+        self.directory = directory
+        (directory / "ship").mkdir()
+        (directory / "ship.toml").write_text(f'host = "h1"\n[[pyroscope]]\nname = "a"\nurl = "http://127.0.0.1:{port}"\n')
+        with (directory / "ship.log").open("w") as log:
+            self.process = subprocess.Popen(
+                [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
+                 "--state-dir", directory / "ship", "--runtime-dir", directory / "run"], stderr=log)
+
+    def peak_kb(self) -> int:
+        """Of its whole life."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+
+    def state(self) -> dict:
+        path = self.directory / "ship/a.json"
+        return json.loads(path.read_text()) if path.exists() else {"window": ""}
+
+    def log(self) -> str:
+        return (self.directory / "ship.log").read_text()
+
+
+def run(engine: Engine, shipper: Shipper, windows: dict) -> None:
+    eventually(lambda: "could not connect" in shipper.log(), "the engine is away")
+    away = shipper.peak_kb()
+
+    for form in ("length", "chunks"):
+        engine.form = form
+        engine.start()
+        before = engine.requests
+        eventually(lambda: engine.requests >= before + 2, f"the engine answers with 1 GB ({form})")
+    large = shipper.peak_kb()
+
+    engine.form = "stored"
+    eventually(lambda: shipper.state()["window"] == max(windows), "the windows of the outage are sent", 240)
+    all_sent = shipper.peak_kb()
+    assert shipper.process.poll() is None, shipper.log()
+
+    state = shipper.state()
+    assert state["windows_sent"] == WINDOWS and state["windows_unknown"] == 0, state
+    assert not state["windows_dropped"] and not state["profiles_dropped"], state
+    assert state["profiles_sent"] == WINDOWS * SERVICES, state
+    assert shipper.log().count("fails") == 1 and shipper.log().count("works again") == 1, shipper.log()
+    print(f"peak of the resident memory: {away} kB while the engine is away, {large} kB after answers of 1 GB, {all_sent} kB "
+          f"after {WINDOWS} windows of {PROCESSES} processes; the limit is {LIMIT_KB} kB")
+    assert all_sent <= LIMIT_KB, all_sent
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="profd-ship-memory-") as name:
+        directory = pathlib.Path(name)
+        windows = windows_of_half_an_hour()
+        DaemonStandIn(directory / "profd.sock", windows)
+        engine = Engine()
+        shipper = Shipper(directory, engine.port)
+        try:
+            run(engine, shipper, windows)
+            shipper.process.send_signal(signal.SIGTERM)
+            assert shipper.process.wait(60) == 0
+        finally:
+            sys.stderr.write(shipper.log())
+            shipper.process.kill()
+            shipper.process.wait()
+
+
+main()
