@@ -24,7 +24,7 @@ help:
 	@echo 'make tests        builds every test, and configures $(BUILD) for one test target at a time (20 min)'
 	@echo 'make check        builds and runs every test, as root, on a kernel with BPF (25 min)'
 	@echo 'make lint         checks sources, documents and the package: clang-tidy, format, layers and more (12 min)'
-	@echo 'make bench        measures profd beside perf (30 min)'
+	@echo 'make bench        measures profd beside perf (40 min)'
 	@echo 'make names-oracle   compares the names of 100,000 addresses with llvm-symbolizer (10 min)'
 	@echo 'make fuzz         fuzzes every reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each (20 min)'
 	@echo 'make soak         kills profd a hundred times at random moments; then a mixed load of SOAK_SECONDS=$(SOAK_SECONDS),'
