@@ -56,6 +56,7 @@
 #include "daemon/xray/apps.h"
 #include "daemon/xray/directory.h"
 #include "daemon/xray/recorder.h"
+#include "formats/base/allocator.h"
 
 namespace profd {
 namespace {
@@ -298,6 +299,7 @@ bool Daemon::run() {
   std::optional<StallMonitor> stall_monitor;
   if (const auto limit = StallMonitor::limit_of_environment()) stall_monitor.emplace(io_, *limit);
   raise_priority_of_io_thread();
+  start_returning_freed_memory();  // with this priority, since the locks are those of this thread
   io_.run();
   return all_stored;
 }

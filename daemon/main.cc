@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <malloc.h>
 
 #include "collectors/door/app_door.h"
 #include "collectors/door/closer.h"
@@ -124,18 +123,6 @@ int print_check(bool as_json) {
   return worst_state(report) == CheckState::kFatal ? kExitHostLacksFeature : 0;
 }
 
-// Buffers that grow to some MiB for a moment (symbols, tables, profiles) are unmapped when they are
-// freed: glibc would keep up to 32 MiB of them for each thread. Its heap grows and shrinks in large
-// steps, since each waits for a lock that threads of low priority may have; what is free at its end
-// goes with return_freed_memory(), and pages that were never used cost nothing.
-void set_up_malloc() {
-  constexpr int kLargeBytes = 128 * 1024;
-  constexpr int kStepBytes = 1024 * 1024;
-  ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
-  ::mallopt(M_TOP_PAD, kStepBytes);
-  ::mallopt(M_TRIM_THRESHOLD, 4 * kStepBytes);
-}
-
 // Each mapped file that was sampled stays open until its session ends.
 void raise_open_files_limit() {
   rlimit limit{};
@@ -188,7 +175,6 @@ int run(const Options& options) {
   if (!host_is_fit()) return kExitHostLacksFeature;
   raise_priority();
   raise_open_files_limit();
-  set_up_malloc();
   const Result<void> served = serve(config);
   if (served) return 0;
   print_error(served.error());
@@ -197,6 +183,14 @@ int run(const Options& options) {
 
 }  // namespace
 }  // namespace profd
+
+// The settings of jemalloc (formats/base/allocator.h). Children have more of their own
+// (collectors/sandbox/spawn.cc).
+extern "C" {
+extern const char* const malloc_conf;
+const char* const malloc_conf =
+    "narenas:2,dirty_decay_ms:2000,muzzy_decay_ms:0,tcache_max:1024,tcache_nslots_small_max:64";
+}
 
 int main(int argc, char** argv) {
   profd::sandbox::run_as_child(

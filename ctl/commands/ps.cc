@@ -86,15 +86,15 @@ std::vector<TableText> row_of(const GroupShare& group,
     complete_samples += process->complete_samples;
   }
   const bool has_pid = group.processes == 1 && !processes.empty();
-  return {{cpu_text(group.cpu_percent)},
-          {has_pid ? std::to_string(processes.front()->pid)
-                   : "x" + std::to_string(group.processes)},
-          {processes.empty() ? group.name : names_of(processes)},
-          {group.is_unit ? group.name : "-"},
-          {"-"},
-          {std::to_string(group.samples)},
-          {share_text(complete_samples, user_samples)},
-          {"-"}};
+  return {
+      {cpu_text(group.cpu_percent)},
+      {has_pid ? std::to_string(processes.front()->pid) : "x" + std::to_string(group.processes)},
+      {processes.empty() ? group.name : names_of(processes)},
+      {group.is_unit ? group.name : "-"},
+      {"-"},
+      {std::to_string(group.samples)},
+      {share_text(complete_samples, user_samples)},
+      {"-"}};
 }
 
 struct PsTable {

@@ -284,8 +284,8 @@ class OtlpRequest {
 
   void write_dictionary(pbf_writer& dictionary) {
     namespace field = otlp::dictionary;
-    for (const std::uint32_t table : {field::kMapping, field::kLocation, field::kFunction,
-                                      field::kAttribute, field::kStack}) {
+    for (const std::uint32_t table :
+         {field::kMapping, field::kLocation, field::kFunction, field::kAttribute, field::kStack}) {
       dictionary.add_message(table, std::string());
     }
     write_no_link(dictionary);

@@ -27,7 +27,7 @@ struct WireSamples {
   std::vector<SampleLabels> labels;
   std::vector<WireRow> rows;
   std::int64_t time_ns = 0;
-  std::string times;  // encoded; empty: none
+  std::string times;                   // encoded; empty: none
   std::vector<SampleLosses> losses{};  // one, or none
 };
 

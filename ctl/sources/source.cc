@@ -175,9 +175,9 @@ class SourceOpener {
 
   [[nodiscard]] Error error_of_summary(const Error& error) const {
     if (error.code != ErrorCode::kMalformed) return error;
-    return fail(error.code, error.message,
-                "its profiles can be shown one by one: profctl report " + request_.name +
-                    "/COMM.PID.prof");
+    return fail(
+        error.code, error.message,
+        "its profiles can be shown one by one: profctl report " + request_.name + "/COMM.PID.prof");
   }
 
   // What cannot be read is left out, and a note says so, as long as something can be read.
@@ -199,9 +199,9 @@ class SourceOpener {
     }
     if (read == 0) return *first;
     // The times of the samples count those of all profiles.
-    source.notes.push_back(std::to_string(unread) + " of " + std::to_string(read + unread) +
-                           " profiles could not be read, and their samples are missing: " +
-                           first->message);
+    source.notes.push_back(
+        std::to_string(unread) + " of " + std::to_string(read + unread) +
+        " profiles could not be read, and their samples are missing: " + first->message);
     return {};
   }
 
@@ -213,9 +213,9 @@ class SourceOpener {
       source.samples.time_ns = read->start_ns;
       return;
     }
-    source.notes.push_back("the times of its samples are not known: " +
-                           (read ? file->path() + " has those of other samples"
-                                 : read.error().message));
+    source.notes.push_back(
+        "the times of its samples are not known: " +
+        (read ? file->path() + " has those of other samples" : read.error().message));
   }
 
   Result<void> add_profile(const fs::path& directory, const DirectorySummary& summary,

@@ -82,9 +82,9 @@ WebReply download_profile(const Samples& samples, const std::string& title, std:
                     folded_stacks(pprof_of_samples(samples)));
   }
   if (form == "speedscope") {
-    return download("profile.speedscope.json", "application/json",
-                    speedscope_json(pprof_of_samples(samples),
-                                    printable_utf8(title, kMaxPrintableBytes)));
+    return download(
+        "profile.speedscope.json", "application/json",
+        speedscope_json(pprof_of_samples(samples), printable_utf8(title, kMaxPrintableBytes)));
   }
   return download("profile.tar", "application/x-tar", gperftools_tar(samples));
 }

@@ -6,7 +6,6 @@
 
 #include "collectors/host/thread_priority.h"
 #include "daemon/base/coroutines.h"
-#include "daemon/base/freed_memory.h"
 #include "daemon/base/log.h"
 #include "formats/base/time_text.h"
 
@@ -278,7 +277,6 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
       is_disk_full = writer->is_disk_full();
       const PriorityOfIoThread priority;  // the io thread allocated the window
       window = {};
-      return_freed_memory();  // the memory is not needed until the next window
       return written;
     };
     Result<WindowInfo> written = co_await worker().run(std::move(write));

@@ -5,7 +5,6 @@
 
 #include "collectors/host/thread_priority.h"
 #include "daemon/base/coroutines.h"
-#include "daemon/base/freed_memory.h"
 #include "daemon/base/log.h"
 #include "daemon/history/continuous.h"
 #include "daemon/history/hour_size.h"
@@ -91,7 +90,6 @@ boost::asio::awaitable<Result<HourInfo>> Continuous::make(HourPlan plan) {
         const PriorityOfIoThread raised;  // the io thread allocated the plan
         active.reset();
       }
-      return_freed_memory();
       if (!done) return done.error();
       return made;
     };

@@ -9,7 +9,6 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "daemon/base/coroutines.h"
-#include "daemon/base/freed_memory.h"
 #include "daemon/history/export.h"
 #include "daemon/history/shares.h"
 #include "daemon/history/target.h"
@@ -181,7 +180,6 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
       std::optional<Value> value;
       if (done) value = active->take();
       active.reset();
-      return_freed_memory();  // the job may have used much memory
       if (!done) return done.error();
       return value;
     };

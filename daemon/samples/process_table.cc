@@ -10,7 +10,6 @@
 #include "collectors/files/open_mapped_file.h"
 #include "collectors/host/thread_priority.h"
 #include "collectors/jit/code_memory.h"
-#include "daemon/base/freed_memory.h"
 #include "daemon/samples/hash_seed.h"
 
 namespace profd {
@@ -19,9 +18,6 @@ namespace {
 // A map that is larger than this and less full than that is made smaller.
 constexpr std::size_t kWorthShrinking = 4096;
 constexpr float kSparse = 0.25F;
-
-// So many mappings of forgotten images are some hundred KiB.
-constexpr std::size_t kWorthTrimming = 4096;
 
 bool pid_is_free(std::uint32_t pid) {
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
@@ -87,13 +83,9 @@ bool may_be_jit_code(const ProcessMapping& mapping) {
                          mapping.file && (mapping.file->deleted || mapping.file->is_opening));
 }
 
-// The allocator keeps what is freed until it is asked to return it.
 void ForgottenImages::destroy() noexcept {
-  std::size_t freed = 0;
-  for (const auto& image : images_) freed += 1 + image->mappings.size();
   const PriorityOfIoThread priority;  // the io thread allocated them
   images_ = {};
-  if (freed >= kWorthTrimming) return_freed_memory();
 }
 
 ProcessImage& ProcessTable::Entry::changeable() {

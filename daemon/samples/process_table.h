@@ -79,7 +79,7 @@ class ForgottenImages {
 
   void add(std::shared_ptr<const ProcessImage> image) { images_.push_back(std::move(image)); }
 
-  // Destroys the images that no snapshot has. It returns the memory of many to the system.
+  // Destroys the images that no snapshot has.
   void destroy() noexcept;
 
  private:

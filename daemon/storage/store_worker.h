@@ -11,7 +11,6 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "collectors/parser/parser.h"
-#include "daemon/base/freed_memory.h"
 #include "daemon/base/shared_value.h"
 #include "daemon/names/code_naming.h"
 #include "daemon/storage/worker.h"
@@ -52,7 +51,6 @@ class StoreWorker {
     if (naming_stats().cached_bytes <= kMany) co_return;
     auto trim = [](CodeNaming& naming) -> Result<void> {
       naming.files().trim();
-      return_freed_memory();
       return {};
     };
     co_await run(std::move(trim));

@@ -166,12 +166,12 @@ TEST_F(ConvertFiltersTest, ATargetChoosesByTheLabelsOfSamples) {
     std::vector<std::string> values;
   };
   const auto traces = test::traces_of(source_);
-  for (const Case& one : std::vector<Case>{
-           {{"-p", "102"}, "pid", {"102"}},
-           {{"-p", "101,105"}, "pid", {"101", "105"}},
-           {{"-n", "program1,program4"}, "comm", {"program1", "program4"}},
-           {{"-u", "unit1"}, "unit", {"unit1.service"}},
-           {{"--uid", "root"}, "user", {"root"}}}) {
+  for (const Case& one :
+       std::vector<Case>{{{"-p", "102"}, "pid", {"102"}},
+                         {{"-p", "101,105"}, "pid", {"101", "105"}},
+                         {{"-n", "program1,program4"}, "comm", {"program1", "program4"}},
+                         {{"-u", "unit1"}, "unit", {"unit1.service"}},
+                         {{"--uid", "root"}, "user", {"root"}}}) {
     SCOPED_TRACE(one.options[1]);
     const auto expected = test::traces_of_label(traces, one.label, one.values);
     ASSERT_FALSE(expected.empty());
@@ -186,8 +186,8 @@ TEST_F(ConvertFiltersTest, ATargetChoosesByTheLabelsOfSamples) {
 }
 
 TEST_F(ConvertFiltersTest, ATargetHoldsBesideAFilter) {
-  const auto expected = test::traces_of_label(test::traces_with(source_, "-ignore=work_1"), "comm",
-                                              {"program2"});
+  const auto expected =
+      test::traces_of_label(test::traces_with(source_, "-ignore=work_1"), "comm", {"program2"});
   const auto written = converted({source_, "-n", "program2", "--ignore", "work_1"}, ".folded");
   EXPECT_EQ(lines_of_folded(test::read_file(written)), test::folded_lines(expected));
 }
@@ -255,9 +255,9 @@ TEST_F(ConvertFiltersTest, ADirectoryHasTheProcessThatIsChosen) {
 TEST_F(ConvertFiltersTest, TheDaemonChoosesTheTargetOfAHistory) {
   give_random_profile();
   const auto expected = test::paths_of(test::traces_with(source_, "-focus='work_1$'"));
-  const auto written = converted({"@1767362700..@1767362760", "-u", "nginx", "-G", "/a.slice",
-                                  "--focus", "work_1$"},
-                                 ".pb.gz");
+  const auto written =
+      converted({"@1767362700..@1767362760", "-u", "nginx", "-G", "/a.slice", "--focus", "work_1$"},
+                ".pb.gz");
   EXPECT_EQ(test::paths_of(test::traces_of(written)), expected);
   ASSERT_EQ(service_.exported.size(), 1U);
   EXPECT_EQ(service_.exported[0].target.units, std::vector<std::string>{"nginx.service"});

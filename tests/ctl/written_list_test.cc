@@ -83,9 +83,9 @@ TEST_F(WrittenListTest, StopsAtTwentyLinesAndSaysHowManyMoreThereAre) {
     EXPECT_THAT(some.out, HasSubstr("work.6.prof  6 samples\n"));
     EXPECT_THAT(some.out, Not(HasSubstr("work.5.prof")));
     // 25 profiles and session.json.
-    EXPECT_THAT(some.err, HasSubstr("profctl: 6 more not shown: use " +
-                                    std::string(call.all_option) + "; all are in " +
-                                    (out_ / name).string() + "\n"));
+    EXPECT_THAT(some.err,
+                HasSubstr("profctl: 6 more not shown: use " + std::string(call.all_option) +
+                          "; all are in " + (out_ / name).string() + "\n"));
     EXPECT_TRUE(std::filesystem::exists(out_ / name / "work.1.prof"));
     const Ran all = run_afresh(call.arguments, {call.all_option});
     EXPECT_EQ(lines_of(all.out), 26) << name;
@@ -148,9 +148,9 @@ TEST_F(WrittenListTest, APartForEachProcessIsInSuchAList) {
       {});
   const std::uint32_t stack = profile.add_stack({&location, 1});
   for (std::int64_t pid = 1; pid <= 23; ++pid) {
-    const std::uint32_t labels = profile.add_labels(
-        {{.key = profile.add_text("comm"), .text = profile.add_text("work")},
-         {.key = profile.add_text("pid"), .number = pid}});
+    const std::uint32_t labels =
+        profile.add_labels({{.key = profile.add_text("comm"), .text = profile.add_text("work")},
+                            {.key = profile.add_text("pid"), .number = pid}});
     const std::vector<std::int64_t> values{pid, pid * 1000};
     profile.add_sample({.labels = labels, .stack = stack}, values);
   }

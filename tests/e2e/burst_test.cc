@@ -111,10 +111,9 @@ class BurstTest : public ::testing::Test {
   double share_of(const std::string& function, const std::string& range) const {
     const std::filesystem::path file = directory_.path() / "burst.pb.gz";
     const std::size_t dots = range.find("..");
-    const Ended exported =
-        daemon_.profctl({"export", "--since", range.substr(0, dots), "--until",
-                         range.substr(dots + 2), "-o", file},
-                        options_);
+    const Ended exported = daemon_.profctl(
+        {"export", "--since", range.substr(0, dots), "--until", range.substr(dots + 2), "-o", file},
+        options_);
     EXPECT_EQ(exported.status, 0) << exported.err;
     std::int64_t all = 0;
     const auto traces = test::traces_of(file);

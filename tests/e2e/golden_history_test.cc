@@ -29,12 +29,12 @@ namespace profd::e2e {
 namespace {
 
 namespace json = boost::json;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 using test::NamedProcess;
 using test::NamedWindow;
 using test::Trace;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // Windows of a minute each, from three hours ago on, in a daemon that makes none itself.
 class GoldenHistoryTest : public ::testing::Test {
@@ -176,9 +176,8 @@ class GoldenHistoryTest : public ::testing::Test {
       profile.incomplete = {{"no_row", profile.samples / 4}, {"window", 1}};
       profile.complete_samples = profile.samples - sum_of(profile.incomplete);
     }
-    const auto written =
-        write_window(daemon_.state() / "windows", summary.session,
-                     encode_window(window.profile(), summary, window.record()));
+    const auto written = write_window(daemon_.state() / "windows", summary.session,
+                                      encode_window(window.profile(), summary, window.record()));
     ASSERT_TRUE(written) << written.error().message;
     summaries_.push_back(summary);
     traces_.push_back(test::traces_of(window_path(number)));

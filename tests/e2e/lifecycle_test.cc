@@ -6,11 +6,13 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -43,6 +45,22 @@ TEST_F(LifecycleTest, StartPrintsTheIdAloneAndStopALineForEachFile) {
   EXPECT_EQ(summary.session, id);
   EXPECT_EQ(summary.period_us, 2004u);  // 1e6 / 499
   EXPECT_EQ(summary.ledger.difference(), 0);
+}
+
+// jemalloc's thread. Without it, what a burst has left stays with profd.
+TEST_F(LifecycleTest, AThreadReturnsFreedMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer has an allocator of its own";
+#endif
+  const std::filesystem::path process = "/proc/" + std::to_string(daemon_.process().pid());
+  const auto has_thread = [&](std::string_view wanted) {
+    const auto threads = std::filesystem::directory_iterator(process / "task");
+    return std::any_of(begin(threads), end(threads), [&](const auto& thread) {
+      std::string name;
+      return std::getline(std::ifstream(thread.path() / "comm"), name) && name == wanted;
+    });
+  };
+  EXPECT_TRUE(eventually([&] { return has_thread("jemalloc_bg_thd"); }));
 }
 
 TEST_F(LifecycleTest, JsonAnswersAreTheDocumentedOnes) {

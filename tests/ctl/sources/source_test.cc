@@ -154,8 +154,8 @@ TEST_F(SourceTest, BadFilesAreRefusedWithAHint) {
 
 TEST_F(SourceTest, AFileThatIsCutSaysSoAndWhatToDo) {
   const std::string packed = a_named_profile();
-  for (const std::size_t size : {std::size_t{2}, std::size_t{10}, packed.size() / 2,
-                                 packed.size() - 8, packed.size() - 1}) {
+  for (const std::size_t size :
+       {std::size_t{2}, std::size_t{10}, packed.size() / 2, packed.size() - 8, packed.size() - 1}) {
     expect_refused("cut.pb.gz", packed.substr(0, size),
                    "cut.pb.gz: could not read the pprof profile: it is cut: its gzip data ends too "
                    "early\nhint: the program that writes it may still run: wait for its end; if it "

@@ -185,8 +185,8 @@ TEST_F(GoldenTest, EachKeyHasTheSumsOfTheTraces) {
     for (const json::value& row : report.at("rows").as_array()) {
       const std::int64_t self = row.at("self").at("samples").as_int64();
       EXPECT_EQ(row.at("self").at("cpu_ns").as_int64(), self * LabelledHost::kPeriodNs) << key;
-      EXPECT_NEAR(row.at("self_percent").to_number<double>(),
-                  100 * static_cast<double>(self) / all, 1e-9)
+      EXPECT_NEAR(row.at("self_percent").to_number<double>(), 100 * static_cast<double>(self) / all,
+                  1e-9)
           << key;
     }
   }

@@ -57,10 +57,8 @@ class SelectedSamplesTest : public testing::Test {
                      FrameKind kind = FrameKind::kNative) {
     const std::uint32_t text = samples_.add_text(name);
     const std::uint32_t file = samples_.add_text(name + ".c");
-    return {.function = samples_.add_function({.name = text,
-                                               .file = file,
-                                               .object = samples_.add_text(object),
-                                               .kind = kind}),
+    return {.function = samples_.add_function(
+                {.name = text, .file = file, .object = samples_.add_text(object), .kind = kind}),
             .line = line};
   }
   std::uint32_t add(const std::vector<SampledFrame>& frames) {
