@@ -238,6 +238,11 @@ bool EndpointShipper::send(const std::string& name, const EncodedPart& part) {
   if (auto connected = parts_.client.connect(); !connected) {
     return wait_after_failure(connected.error());
   }
+  if (asks_first_) {
+    const PushOutcome outcome = ask();
+    if (outcome.kind == PushOutcome::Kind::kUnknown) return wait_after_failure(outcome.error);
+    asks_first_ = false;
+  }
   if (state_.in_flight != name) {
     state_.in_flight = name;
     if (!store(state_)) return false;
@@ -253,6 +258,10 @@ bool EndpointShipper::send(const std::string& name, const EncodedPart& part) {
   return settle(outcome, part.profile_bytes);
 }
 
+PushOutcome EndpointShipper::ask() {
+  return parts_.engine.classify(parts_.client.push(parts_.engine.empty_request()));
+}
+
 bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_bytes) {
   switch (outcome.kind) {
     case PushOutcome::Kind::kStored:
@@ -265,6 +274,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
       (void)parts_.clock.wait(pause_after(profile_bytes));
       return true;
     case PushOutcome::Kind::kUnknown:
+      asks_first_ = true;
       drop_profile("unknown", profile_bytes);
       return wait_after_failure(outcome.error);
     case PushOutcome::Kind::kRefused:

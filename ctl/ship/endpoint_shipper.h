@@ -6,6 +6,10 @@
 // is counted as unknown and not sent again, since engines do not remove what they get twice. All
 // other windows are sent once.
 //
+// So is a profile whose answer does not say whether it was stored. The next one is sent when the
+// endpoint has answered a request without profiles: an engine that hangs, or is down behind a
+// gateway, costs one profile and not one for each try.
+//
 // After a step of the clock, windows may have names of the future. They are counted and skipped,
 // and are never the position; where the position lies there already, it is left when the daemon
 // has no window after it.
@@ -104,6 +108,7 @@ class EndpointShipper {
   [[nodiscard]] bool ship_part(const std::string& name, PprofParts& window);
   [[nodiscard]] std::size_t bytes_of(PprofParts& window, const ServicePart& part) const;
   [[nodiscard]] bool send(const std::string& name, const EncodedPart& part);
+  [[nodiscard]] PushOutcome ask();  // with a request without profiles
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
   [[nodiscard]] bool finish(const std::string& name);
   [[nodiscard]] bool is_end_overdue();
@@ -142,6 +147,7 @@ class EndpointShipper {
   std::string first_loss_;              // of it: the reason; "": none
   std::chrono::milliseconds pause_{0};  // between its profiles
   bool may_have_arrived_ = false;       // something of it
+  bool asks_first_ = false;             // whether the endpoint answers: see above
   std::optional<ShipTime> ending_since_;
   unsigned failures_ = 0;      // one after the other
   EndpointReport report_;      // but for the state

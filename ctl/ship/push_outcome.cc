@@ -105,12 +105,15 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
       outcome.error = answer_error(ErrorCode::kBusy, reply, "raise the limits of the tenant");
       outcome.retry_after = parse_retry_after(reply.retry_after).value_or(std::chrono::seconds(1));
       return outcome;
-    // The other side has abandoned the request (499), or waits no longer for the engine (504): the
-    // engine may have it.
+    // A gateway has lost the engine's answer or never had the engine (502), waits no longer for it
+    // (504), or was left by its own client (499): the engine may have stored the request.
     case 499:
+    case 502:
     case 504:
       outcome.kind = Kind::kUnknown;
-      outcome.error = answer_error(ErrorCode::kTimeout, reply);
+      outcome.error = answer_error(
+          reply.status == 502 ? ErrorCode::kUnavailable : ErrorCode::kTimeout, reply,
+          "check the engine behind the gateway");
       return outcome;
     case 503:
       outcome.error = answer_error(ErrorCode::kUnavailable, reply);

@@ -48,10 +48,9 @@ struct EngineAnswers {
   bool refuses_with_500 = false;                           // such a profile will never be stored
 };
 
-// 502 is kLater, though a proxy also gives it where it has lost the answer of an engine that stored
-// the profile: the usual reason is an engine that is down, and as kUnknown each profile of such an
-// outage would be lost. At most one profile is stored twice each time that happens. 503 comes from
-// an engine that is not ready, which has stored nothing.
+// Engines keep what they get twice, so only what was surely not stored is sent again. 502 and 504
+// are of a gateway (RFC 9110, 15.6.3 and 15.6.5), whose engine may be down, and may have stored the
+// profile too: kUnknown. 503 says that the request was not handled (15.6.4): kLater.
 //
 // Errors are JSON with a message (Connect: connectrpc.com/docs/protocol; grpc-gateway), or a
 // google.rpc.Status in protobuf (OTLP), or any text.

@@ -68,7 +68,8 @@ CheckPoint judge_reply(CheckPoint point, const Engine& engine, const PushReply& 
   point.message = what + " can be reached; " + outcome.error.message;
   point.hint = outcome.error.hint;
   const bool is_known = outcome.kind == PushOutcome::Kind::kLater;
-  point.state = is_known ? CheckState::kFix : CheckState::kUnknown;
+  const bool has_no_engine = outcome.kind == PushOutcome::Kind::kUnknown;  // behind the gateway
+  point.state = is_known || has_no_engine ? CheckState::kFix : CheckState::kUnknown;
   if (outcome.error.code == ErrorCode::kPermissionDenied) {
     point.message = what + " refuses the credentials: " + outcome.error.message;
   } else if (!is_known) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,10 +81,14 @@ class Endpoint final : public PushClient {
     return {};
   }
   PushReply push(const PushMessage& message) override {
-    ++requests;
     PushReply reply;
     reply.reached = PushReply::Reached::kAnswered;
-    reply.status = 200;
+    reply.status = gateway.value_or(200);
+    if (is_without_profiles(message)) {
+      ++questions;
+      return reply;
+    }
+    ++requests;
     if (!replies.empty()) {
       reply = replies.front();
       replies.pop_front();
@@ -94,6 +99,11 @@ class Endpoint final : public PushClient {
     return reply;
   }
 
+  // Known of Pyroscope alone.
+  static bool is_without_profiles(const PushMessage& message) {
+    return message.content_type == "application/proto" &&
+           unpack_gzip(message.body, std::size_t{1} << 24)->empty();
+  }
   // "" for an engine other than Pyroscope.
   static std::string service_in(const PushMessage& message) {
     if (message.content_type != "application/proto") return "";
@@ -112,7 +122,9 @@ class Endpoint final : public PushClient {
 
   bool is_away = false;
   ErrorCode error_of_connect = ErrorCode::kUnavailable;
-  int requests = 0;
+  int requests = 0;                 // with a profile
+  int questions = 0;                // requests without one
+  std::optional<unsigned> gateway;  // the status of all answers
   std::deque<PushReply> replies;
   std::function<void()> on_push;
   std::function<void(const PushMessage&)> on_message;
@@ -336,6 +348,30 @@ TEST_F(EndpointShipperTest, ARequestWithoutAnswerIsNotRepeated) {
   EXPECT_EQ(endpoint_.requests, 2);
   EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(0) + "/1"));
   EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("unknown", 1)));
+}
+
+TEST_F(EndpointShipperTest, AnOutageBehindAGatewayMakesOneProfileUnknown) {
+  for (int minute = 0; minute < 30; ++minute) history_.add(minute);
+  endpoint_.gateway = 502;
+  clock_.on_wait = [this] {
+    if (clock_.time >= kNoon + 30min) endpoint_.gateway.reset();
+  };
+  const ShipState state = ship();
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("unknown", 1)));
+  EXPECT_EQ(endpoint_.requests, 30);
+  EXPECT_THAT(endpoint_.stored, SizeIs(29));
+  EXPECT_GT(endpoint_.questions, 5);
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), HasSubstr("works again")));
+}
+
+TEST_F(EndpointShipperTest, ARefusalOfARequestWithoutProfilesIsAnAnswer) {
+  history_.add(0, 2);
+  endpoint_.reply_once(504);
+  endpoint_.gateway = 400;  // as Pyroscope answers it
+  endpoint_.on_push = [this] { endpoint_.reply_once(200); };
+  EXPECT_THAT(ship().profiles_dropped, ElementsAre(Pair("unknown", 1)));
+  EXPECT_EQ(endpoint_.questions, 1);
+  EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(0) + "/1"));
 }
 
 TEST_F(EndpointShipperTest, ARefusedSeriesIsDroppedAlone) {

@@ -28,8 +28,7 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
     unsigned status;
     Kind kind;
   };
-  // 499: the other side has abandoned a request that the engine may have. 502: a proxy whose engine
-  // is down gives it, for hours perhaps.
+  // 499, 502 and 504: a gateway has no answer of an engine that may have stored the request.
   for (const Case& one : std::vector<Case>{{200, Kind::kStored},
                                            {204, Kind::kLater},
                                            {302, Kind::kLater},
@@ -45,7 +44,7 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
                                            {499, Kind::kUnknown},
                                            {500, Kind::kLater},
                                            {501, Kind::kLater},
-                                           {502, Kind::kLater},
+                                           {502, Kind::kUnknown},
                                            {503, Kind::kLater},
                                            {504, Kind::kUnknown}}) {
     EXPECT_EQ(classify(answer_of(one.status)).kind, one.kind) << one.status;

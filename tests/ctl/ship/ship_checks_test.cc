@@ -76,6 +76,7 @@ TEST(ShipChecksTest, AnAnswerSaysWhetherTheCredentialsAreAccepted) {
                          {reply_with(302), CheckState::kFix, "redirects"},
                          {reply_with(200, "text/html"), CheckState::kFix, "no Pyroscope"},
                          {reply_with(429), CheckState::kUnknown, "is not known"},
+                         {reply_with(502), CheckState::kFix, "can be reached; "},
                          {reply_with(503), CheckState::kFix, "can be reached; "},
                          {silent, CheckState::kFix, "does not answer: it took too long"}}) {
     OneReply client;
