@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "formats/api/history_api.h"
 #include "formats/base/json_members.h"
 #include "formats/base/time_text.h"
 

@@ -14,7 +14,6 @@
 #include <boost/json/fwd.hpp>
 
 #include "ctl/ship/ship_state.h"
-#include "ctl/ship/window_name.h"
 #include "formats/base/result.h"
 
 namespace profd {

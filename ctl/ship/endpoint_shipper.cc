@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "formats/api/history_api.h"
 #include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_refusal.h"

@@ -32,7 +32,6 @@
 #include "ctl/ship/push_outcome.h"
 #include "ctl/ship/send_turn.h"
 #include "ctl/ship/ship_state.h"
-#include "ctl/ship/window_name.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
 

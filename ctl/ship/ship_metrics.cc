@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "formats/api/history_api.h"
 #include "formats/api/metrics_text.h"
 #include "formats/base/time_text.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ctl/ship/endpoint_report.h"
-#include "ctl/ship/window_name.h"
+#include "ctl/ship/ship_state.h"
 #include "formats/base/result.h"
 
 namespace profd {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,6 +13,9 @@
 #include "formats/base/unique_fd.h"
 
 namespace profd {
+
+// By the clock of the host.
+using ShipTime = std::chrono::sys_time<std::chrono::nanoseconds>;
 
 // What is lost has a reason: "too_old", "refused", ...
 struct ShipState {

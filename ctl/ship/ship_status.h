@@ -18,7 +18,7 @@
 #include <boost/json/fwd.hpp>
 
 #include "ctl/ship/endpoint_report.h"
-#include "ctl/ship/window_name.h"
+#include "ctl/ship/ship_state.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 

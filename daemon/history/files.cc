@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "formats/api/history_api.h"
 #include "formats/base/errors.h"
 #include "formats/base/json_members.h"
 #include "formats/base/time_text.h"
@@ -15,8 +16,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMaxDepth = 8;
-
-constexpr std::string_view kNamePattern = "00000000T000000Z";
 
 std::int64_t nanoseconds(std::chrono::system_clock::time_point time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
@@ -35,26 +34,6 @@ json::object profile_json(const WindowProfile& profile) {
     object.emplace("gid", profile.owner->gid);
   }
   return object;
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-int number_at(std::string_view name, std::size_t place, std::size_t digits) {
-  int number = 0;
-  for (const char digit : name.substr(place, digits)) number = number * 10 + (digit - '0');
-  return number;
-}
-
-// A time of kNamePattern that is there, and that no sum with a span of time overflows.
-bool is_time_of_window(std::string_view name) {
-  constexpr int kFirstYear = 1970;
-  constexpr int kLastYear = 2199;
-  const int year = number_at(name, 0, 4);
-  const std::chrono::year_month_day day{
-      std::chrono::year(year), std::chrono::month(static_cast<unsigned>(number_at(name, 4, 2))),
-      std::chrono::day(static_cast<unsigned>(number_at(name, 6, 2)))};
-  return year >= kFirstYear && year <= kLastYear && day.ok() && number_at(name, 9, 2) < 24 &&
-         number_at(name, 11, 2) < 60 && number_at(name, 13, 2) < 60;
 }
 
 }  // namespace
@@ -127,19 +106,6 @@ std::string window_name(std::chrono::system_clock::time_point start) {
   return name;
 }
 
-// The pattern as a time, optionally followed by "-" and a number.
-bool is_window_name(std::string_view name) {
-  if (name.size() < kNamePattern.size()) return false;
-  const auto fits = [](char c, char pattern) {
-    return pattern == '0' ? is_digit(c) : c == pattern;
-  };
-  if (!std::ranges::equal(name.substr(0, kNamePattern.size()), kNamePattern, fits)) return false;
-  if (!is_time_of_window(name)) return false;
-  name.remove_prefix(kNamePattern.size());
-  if (name.empty()) return true;
-  if (!name.starts_with('-')) return false;
-  name.remove_prefix(1);
-  return !name.empty() && name.size() <= 3 && std::ranges::all_of(name, is_digit);
-}
+bool is_window_name(std::string_view name) { return start_of_window(name).has_value(); }
 
 }  // namespace profd

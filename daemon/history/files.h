@@ -51,7 +51,7 @@ struct WindowRecord {
 
 // "20260102T140500Z" for the first window of that second.
 [[nodiscard]] std::string window_name(std::chrono::system_clock::time_point start);
-// False also for a time that no calendar has, before 1970, or after 2199.
+// start_of_window() of history_api.h reads it.
 [[nodiscard]] bool is_window_name(std::string_view name);
 
 }  // namespace profd

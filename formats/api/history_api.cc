@@ -1,5 +1,7 @@
 #include "formats/api/history_api.h"
 
+#include <algorithm>
+
 #include "formats/base/errors.h"
 #include "formats/base/json_members.h"
 
@@ -11,6 +13,26 @@ Result<void> check_range(const TimeRange& range) {
   if (range.since_ms < range.until_ms) return {};
   return invalid_argument("the range ends before it begins",
                           "give a --since that is before --until");
+}
+
+constexpr std::string_view kNamePattern = "00000000T000000Z";
+
+bool is_name_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Of digits.
+unsigned number_at(std::string_view name, std::size_t place, std::size_t digits) {
+  unsigned number = 0;
+  for (const char digit : name.substr(place, digits)) {
+    number = number * 10 + static_cast<unsigned>(digit - '0');
+  }
+  return number;
+}
+
+// Behind the time: nothing, or "-" and a number of at most three digits.
+bool is_end_of_name(std::string_view end) {
+  if (end.empty()) return true;
+  return end.starts_with('-') && end.size() >= 2 && end.size() <= 4 &&
+         std::ranges::all_of(end.substr(1), is_name_digit);
 }
 
 }  // namespace
@@ -111,6 +133,31 @@ Result<History> parse_history(std::string_view text) { return parse_as<History>(
 
 Result<WindowNames> parse_window_names(std::string_view text) {
   return parse_as<WindowNames>(text);
+}
+
+std::optional<std::chrono::system_clock::time_point> start_of_window(std::string_view name) {
+  // No sum of such a time and a span of time overflows.
+  constexpr std::chrono::year kFirstYear{1970};
+  constexpr std::chrono::year kLastYear{2199};
+  const auto fits = [](char c, char pattern) {
+    return pattern == '0' ? is_name_digit(c) : c == pattern;
+  };
+  if (name.size() < kNamePattern.size() ||
+      !std::ranges::equal(name.substr(0, kNamePattern.size()), kNamePattern, fits) ||
+      !is_end_of_name(name.substr(kNamePattern.size()))) {
+    return std::nullopt;
+  }
+  const std::chrono::year_month_day day{
+      std::chrono::year(static_cast<int>(number_at(name, 0, 4))),
+      std::chrono::month(number_at(name, 4, 2)), std::chrono::day(number_at(name, 6, 2))};
+  const unsigned hour = number_at(name, 9, 2);
+  const unsigned minute = number_at(name, 11, 2);
+  const unsigned second = number_at(name, 13, 2);
+  const bool is_time = day.ok() && day.year() >= kFirstYear && day.year() <= kLastYear &&
+                       hour < 24 && minute < 60 && second < 60;
+  if (!is_time) return std::nullopt;
+  return std::chrono::sys_days(day) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
+         std::chrono::seconds(second);
 }
 
 }  // namespace profd

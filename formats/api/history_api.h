@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -126,5 +127,11 @@ struct WindowNames {
 [[nodiscard]] Result<WindowShares> parse_window_shares(std::string_view json);
 [[nodiscard]] Result<History> parse_history(std::string_view json);
 [[nodiscard]] Result<WindowNames> parse_window_names(std::string_view json);
+
+// The start of a window by its name: "20260102T140500Z", or with a number, as "-2", where several
+// start in one second. None for another text, and for a time that no calendar has, before 1970, or
+// after 2199.
+[[nodiscard]] std::optional<std::chrono::system_clock::time_point> start_of_window(
+    std::string_view name);
 
 }  // namespace profd

@@ -713,14 +713,5 @@ TEST_F(EndpointShipperTest, APositionOfAnOlderVersionIsRead) {
   EXPECT_THAT(file->state().bytes_dropped, IsEmpty());
 }
 
-TEST(WindowNameTest, HasTheStartOfTheWindow) {
-  EXPECT_EQ(start_of_window("20260102T120000Z"), kNoon);
-  EXPECT_EQ(start_of_window("20260102T120000Z-2"), kNoon);
-  for (const char* name : {"", "20260102T120000", "20261302T120000Z", "2026010xT120000Z",
-                           "20260102T120000Zx", "a", "99990102T120000Z"}) {
-    EXPECT_FALSE(start_of_window(name)) << name;
-  }
-}
-
 }  // namespace
 }  // namespace profd

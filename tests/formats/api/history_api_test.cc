@@ -1,5 +1,6 @@
 #include "formats/api/history_api.h"
 
+#include <chrono>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -97,6 +98,22 @@ TEST(HistoryApi, TheErrorOfAnInvalidRequestNamesTheReason) {
     EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument) << json;
   }
   EXPECT_EQ(parse_export_request("{").error().code, ErrorCode::kMalformed);
+}
+
+TEST(HistoryApi, TheNameOfAWindowHasItsStart) {
+  // `date -u -d 2026-01-02T12:00:05Z +%s`
+  const std::chrono::system_clock::time_point start{std::chrono::seconds(1767355205)};
+  EXPECT_EQ(start_of_window("20260102T120005Z"), start);
+  EXPECT_EQ(start_of_window("20260102T120005Z-2"), start);
+  EXPECT_EQ(start_of_window("20260102T120005Z-999"), start);
+  EXPECT_TRUE(start_of_window("19700101T000000Z"));
+  EXPECT_TRUE(start_of_window("21991231T235959Z"));
+  for (const char* name : {"", "a", "20260102T120005", "20260102T120005Zx", "20260102T120005Z-",
+                           "20260102T120005Z-1000", "2026010xT120005Z", "20261302T120005Z",
+                           "20260230T120005Z", "20260102T240005Z", "20260102T126005Z",
+                           "20260102T120060Z", "19691231T235959Z", "22000101T000000Z"}) {
+    EXPECT_FALSE(start_of_window(name)) << name;
+  }
 }
 
 TEST(HistoryApi, UnitsAreNamedInFullAndOnce) {
