@@ -177,7 +177,7 @@ bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tab
   while (!pending_.empty()) {
     if (is_too_old(start)) {
       while (!pending_.empty()) {
-        drop_profile("too_old", bytes_of(window, pending_.front()));
+        drop_profile("too_old", encode(window, pending_.front()).size());
       }
       break;
     }
@@ -203,7 +203,7 @@ bool EndpointShipper::is_end_overdue() {
 // the rest; otherwise it sends all. The disk is tried once.
 void EndpointShipper::leave_window(PprofParts& window) {
   if (may_have_arrived_) {
-    while (!pending_.empty()) drop_profile("ended", bytes_of(window, pending_.front()));
+    while (!pending_.empty()) drop_profile("ended", encode(window, pending_.front()).size());
   }
   (void)parts_.file.store(may_have_arrived_ ? state_ : before_);
 }
@@ -213,29 +213,27 @@ bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
   const EngineTraits& traits = parts_.engine.traits();
   if (auto checked = parts_.engine.check_labels(part.labels); !checked) {
     note_refusal(checked.error());
-    drop_profile("invalid_labels", bytes_of(window, part));
+    drop_profile("invalid_labels", encode(window, part).size());
     return true;
   }
   if (part.samples.size() > traits.max_samples) {
     halve_or_drop(0);
     return true;
   }
-  const EncodedPart encoded =
-      parts_.engine.encode(part.labels, profile_of_part(window, part, traits.threads));
-  if (encoded.profile_bytes > traits.max_profile_bytes) {
-    halve_or_drop(encoded.profile_bytes);
+  const std::string encoded = encode(window, part);
+  if (encoded.size() > traits.max_profile_bytes) {
+    halve_or_drop(encoded.size());
     return true;
   }
   return send(name, encoded);
 }
 
-// As it would be sent.
-std::size_t EndpointShipper::bytes_of(PprofParts& window, const ServicePart& part) const {
+std::string EndpointShipper::encode(PprofParts& window, const ServicePart& part) const {
   const ThreadLabels threads = parts_.engine.traits().threads;
-  return parts_.engine.encode(part.labels, profile_of_part(window, part, threads)).profile_bytes;
+  return parts_.engine.encode(part.labels, profile_of_part(window, part, threads));
 }
 
-bool EndpointShipper::send(const std::string& name, const EncodedPart& part) {
+bool EndpointShipper::send(const std::string& name, const std::string& encoded) {
   if (auto connected = parts_.client.connect(); !connected) {
     return wait_after_failure(connected.error());
   }
@@ -248,7 +246,8 @@ bool EndpointShipper::send(const std::string& name, const EncodedPart& part) {
     state_.in_flight = name;
     if (!store(state_)) return false;
   }
-  const PushOutcome outcome = parts_.engine.classify(parts_.client.push(part.message));
+  const PushMessage request = parts_.engine.profile_request(pending_.front().labels, encoded);
+  const PushOutcome outcome = parts_.engine.classify(parts_.client.push(request));
   may_have_arrived_ = may_have_arrived_ || outcome.kind == PushOutcome::Kind::kStored ||
                       outcome.kind == PushOutcome::Kind::kUnknown;
   if (!may_have_arrived_ && outcome.kind != PushOutcome::Kind::kRefused) {
@@ -256,7 +255,7 @@ bool EndpointShipper::send(const std::string& name, const EncodedPart& part) {
     state_.in_flight.clear();
     if (!store(before_)) return false;
   }
-  return settle(outcome, part.profile_bytes);
+  return settle(outcome, encoded.size());
 }
 
 PushOutcome EndpointShipper::ask() {

@@ -105,8 +105,9 @@ class EndpointShipper {
   [[nodiscard]] bool ship_parts(const std::string& name, const PprofTables& window);
   [[nodiscard]] bool wait_for(const SendTurn& turn);
   [[nodiscard]] bool ship_part(const std::string& name, PprofParts& window);
-  [[nodiscard]] std::size_t bytes_of(PprofParts& window, const ServicePart& part) const;
-  [[nodiscard]] bool send(const std::string& name, const EncodedPart& part);
+  [[nodiscard]] std::string encode(PprofParts& window, const ServicePart& part) const;
+  // The first of the parts that wait.
+  [[nodiscard]] bool send(const std::string& name, const std::string& encoded);
   [[nodiscard]] PushOutcome ask();  // with a request without profiles
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
   [[nodiscard]] bool finish(const std::string& name);
@@ -118,7 +119,7 @@ class EndpointShipper {
                                         std::optional<std::chrono::seconds> least = {});
   [[nodiscard]] bool wait_for_source(const Error& error);
 
-  // `bytes`: its size, as it would be sent.
+  // `bytes`: its size, not packed.
   void drop_profile(const std::string& reason, std::size_t bytes);
   void halve_or_drop(std::size_t bytes);
   void note_success();

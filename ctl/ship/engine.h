@@ -22,17 +22,12 @@ namespace profd {
 // What the engine takes. A larger profile is sent in two halves.
 struct EngineTraits {
   std::string_view kind;              // its table in the configuration
-  std::size_t max_profile_bytes = 0;  // of EncodedPart
+  std::size_t max_profile_bytes = 0;  // of encode()
   std::size_t max_samples = 0;
   std::chrono::minutes max_age{};     // of a window
   std::chrono::minutes max_future{};  // that a window lies in
   double bytes_per_second = 0;        // that one host sends, not packed
   ThreadLabels threads = ThreadLabels::kKept;
-};
-
-struct EncodedPart {
-  PushMessage message;
-  std::size_t profile_bytes = 0;  // not packed
 };
 
 class Engine {
@@ -45,9 +40,13 @@ class Engine {
   [[nodiscard]] virtual const EngineTraits& traits() const = 0;
   // kInvalidArgument: the engine would refuse a series with these labels.
   [[nodiscard]] virtual Result<void> check_labels(const SeriesLabels& labels) const = 0;
-  // The samples of the profile have no labels but "thread".
-  [[nodiscard]] virtual EncodedPart encode(const SeriesLabels& labels,
+  // The profile as the engine's limits count it: not packed. Its samples have no labels but
+  // "thread".
+  [[nodiscard]] virtual std::string encode(const SeriesLabels& labels,
                                            PprofProfile profile) const = 0;
+  // Stores what encode() has made for these labels.
+  [[nodiscard]] virtual PushMessage profile_request(const SeriesLabels& labels,
+                                                    std::string_view encoded) const = 0;
   // Stores nothing: what comes back says whether the engine is there and takes the credentials.
   [[nodiscard]] virtual PushMessage empty_request() const = 0;
   [[nodiscard]] virtual PushOutcome classify(const PushReply& reply) const = 0;

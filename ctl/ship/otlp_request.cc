@@ -421,10 +421,13 @@ class Otlp final : public Engine {
     }
     return {};
   }
-  [[nodiscard]] EncodedPart encode(const SeriesLabels& labels,
+  [[nodiscard]] std::string encode(const SeriesLabels& labels,
                                    PprofProfile profile) const override {
-    const std::string request = encode_otlp_request(labels, std::move(profile));
-    return {.message = otlp_message(request), .profile_bytes = request.size()};
+    return encode_otlp_request(labels, std::move(profile));
+  }
+  [[nodiscard]] PushMessage profile_request(const SeriesLabels& /*labels*/,
+                                            std::string_view encoded) const override {
+    return otlp_message(encoded);
   }
   [[nodiscard]] PushMessage empty_request() const override { return otlp_message({}); }
   [[nodiscard]] PushOutcome classify(const PushReply& reply) const override {

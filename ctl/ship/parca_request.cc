@@ -73,11 +73,13 @@ class Parca final : public Engine {
   [[nodiscard]] Result<void> check_labels(const SeriesLabels& labels) const override {
     return check_parca_labels(labels);
   }
-  [[nodiscard]] EncodedPart encode(const SeriesLabels& labels,
+  [[nodiscard]] std::string encode(const SeriesLabels& /*labels*/,
                                    PprofProfile profile) const override {
-    const std::string bytes = encode_pprof(profile);
-    return {.message = parca_message(encode_write_raw(labels, pack_gzip(bytes, kParcaGzipLevel))),
-            .profile_bytes = bytes.size()};
+    return encode_pprof(profile);
+  }
+  [[nodiscard]] PushMessage profile_request(const SeriesLabels& labels,
+                                            std::string_view encoded) const override {
+    return parca_message(encode_write_raw(labels, pack_gzip(encoded, kParcaGzipLevel)));
   }
   [[nodiscard]] PushMessage empty_request() const override {
     return parca_message(R"({"series":[]})");

@@ -63,13 +63,13 @@ class Pyroscope final : public Engine {
   [[nodiscard]] Result<void> check_labels(const SeriesLabels& labels) const override {
     return profd::check_labels(labels);
   }
-  [[nodiscard]] EncodedPart encode(const SeriesLabels& labels,
+  [[nodiscard]] std::string encode(const SeriesLabels& /*labels*/,
                                    PprofProfile profile) const override {
-    const std::string bytes = encode_pprof(profile);
-    EncodedPart part;
-    part.profile_bytes = bytes.size();
-    part.message = pyroscope_message(tenant_, encode_push_request(labels, bytes, make_uuid()));
-    return part;
+    return encode_pprof(profile);
+  }
+  [[nodiscard]] PushMessage profile_request(const SeriesLabels& labels,
+                                            std::string_view encoded) const override {
+    return pyroscope_message(tenant_, encode_push_request(labels, encoded, make_uuid()));
   }
   [[nodiscard]] PushMessage empty_request() const override {
     return pyroscope_message(tenant_, {});

@@ -12,6 +12,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -129,6 +131,34 @@ class Endpoint final : public PushClient {
   std::function<void()> on_push;
   std::function<void(const PushMessage&)> on_message;
   std::vector<std::string> stored;
+};
+
+// Pyroscope, with the number of requests that were packed.
+class CountedEngine final : public Engine {
+ public:
+  explicit CountedEngine(int& packed) : packed_(packed) {}
+
+  [[nodiscard]] const EngineTraits& traits() const override { return engine_->traits(); }
+  [[nodiscard]] Result<void> check_labels(const SeriesLabels& labels) const override {
+    return engine_->check_labels(labels);
+  }
+  [[nodiscard]] std::string encode(const SeriesLabels& labels,
+                                   PprofProfile profile) const override {
+    return engine_->encode(labels, std::move(profile));
+  }
+  [[nodiscard]] PushMessage profile_request(const SeriesLabels& labels,
+                                            std::string_view encoded) const override {
+    ++packed_;
+    return engine_->profile_request(labels, encoded);
+  }
+  [[nodiscard]] PushMessage empty_request() const override { return engine_->empty_request(); }
+  [[nodiscard]] PushOutcome classify(const PushReply& reply) const override {
+    return engine_->classify(reply);
+  }
+
+ private:
+  int& packed_;
+  std::unique_ptr<Engine> engine_ = make_pyroscope_engine("");
 };
 
 class TestClock final : public ShipClock {
@@ -447,6 +477,21 @@ TEST_F(EndpointShipperTest, NothingIsSentWhileThePositionCanNotBeStored) {
   std::filesystem::remove(directory_ / "a.json.next");
   clock_.end = ShipTime::max();
   EXPECT_EQ(ship().windows_sent, 1U);
+}
+
+TEST_F(EndpointShipperTest, WhatIsNotSentIsCountedAndNotPacked) {
+  history_.add(0, 2);
+  split_.host = "\xff";  // a label that no engine takes
+  int packed = 0;
+  engine_ = std::make_unique<CountedEngine>(packed);
+  const ShipState state = ship();
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("invalid_labels", 2)));
+  EXPECT_GT(state.bytes_dropped.at("invalid_labels"), 100U);
+  EXPECT_EQ(packed, 0);
+  history_.add(1);
+  split_.host = "h";
+  ship();
+  EXPECT_EQ(packed, 1);
 }
 
 TEST_F(EndpointShipperTest, AWindowWaitsForTheTurnOfItsHost) {

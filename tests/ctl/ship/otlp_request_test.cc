@@ -219,13 +219,15 @@ TEST(OtlpRequestTest, ARejectionIsRead) {
 }
 
 TEST(OtlpEngineTest, ARequestIsPackedAndHasTheTenant) {
-  const EncodedPart part = make_otlp_engine("t")->encode({}, a_profile());
-  EXPECT_EQ(part.message.path, "/v1development/profiles");
-  EXPECT_EQ(part.message.content_type, "application/x-protobuf");
-  EXPECT_THAT(part.message.headers, testing::ElementsAre(testing::Pair("Content-Encoding", "gzip"),
-                                                         testing::Pair("X-Scope-OrgID", "t")));
-  EXPECT_EQ(*unpack_gzip(part.message.body, 1 << 20), encode_otlp_request({}, a_profile()));
-  EXPECT_EQ(part.profile_bytes, encode_otlp_request({}, a_profile()).size());
+  const auto engine = make_otlp_engine("t");
+  const std::string encoded = engine->encode({}, a_profile());
+  EXPECT_EQ(encoded, encode_otlp_request({}, a_profile()));
+  const PushMessage message = engine->profile_request({}, encoded);
+  EXPECT_EQ(message.path, "/v1development/profiles");
+  EXPECT_EQ(message.content_type, "application/x-protobuf");
+  EXPECT_THAT(message.headers, testing::ElementsAre(testing::Pair("Content-Encoding", "gzip"),
+                                                    testing::Pair("X-Scope-OrgID", "t")));
+  EXPECT_EQ(*unpack_gzip(message.body, 1 << 20), encoded);
 }
 
 TEST(OtlpEngineTest, AnswersAreThoseOfTheSpecification) {

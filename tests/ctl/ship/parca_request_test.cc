@@ -63,11 +63,12 @@ TEST(ParcaEngineTest, TheProfileIsOneOfPprof) {
   test::AWindow window;
   window.add(1, "a", "-", "f", 3);
   const std::string bytes = encode_pprof(window.profile);
-  const EncodedPart part = make_parca_engine()->encode({{"a", "b"}}, std::move(window.profile));
-  EXPECT_EQ(part.profile_bytes, bytes.size());
-  EXPECT_EQ(part.message.path, "/api/profiles/writeraw");
-  EXPECT_EQ(part.message.content_type, "application/json");
-  EXPECT_EQ(part.message.body, encode_write_raw({{"a", "b"}}, pack_gzip(bytes, 6)));
+  const auto engine = make_parca_engine();
+  EXPECT_EQ(engine->encode({{"a", "b"}}, std::move(window.profile)), bytes);
+  const PushMessage message = engine->profile_request({{"a", "b"}}, bytes);
+  EXPECT_EQ(message.path, "/api/profiles/writeraw");
+  EXPECT_EQ(message.content_type, "application/json");
+  EXPECT_EQ(message.body, encode_write_raw({{"a", "b"}}, pack_gzip(bytes, 6)));
 }
 
 TEST(ParcaEngineTest, ErrorsAreThoseOfTheGateway) {
