@@ -56,12 +56,7 @@ void EndpointShipper::run() {
   show();
   if (!settle_in_flight()) return;
   while (true) {
-    if (is_in_future(state_.window)) {
-      newest_future_ = std::max(newest_future_, state_.window);
-    } else {
-      past_.reset();
-    }
-    const auto names = parts_.source.windows_after(past_.value_or(state_.window));
+    const auto names = parts_.source.windows_after(position_.after(parts_.clock.now()));
     if (!names) {
       if (!wait_for_source(names.error())) return;
       continue;
@@ -75,47 +70,42 @@ void EndpointShipper::run() {
 bool EndpointShipper::ship_windows(const std::vector<std::string>& names) {
   bool is_idle = true;
   for (const std::string& name : names) {
-    if (skip_if_in_future(name)) continue;
+    if (position_.skip(name, parts_.clock.now())) continue;
     is_idle = false;
     report_.waiting = name;
     show();
     if (!ship_window(name) || !parts_.clock.wait(milliseconds(0))) return false;
   }
   // Dropped windows are stored together.
-  if (state_ != parts_.file.state() && !store(state_)) return false;
+  if (!position_.is_saved() && !save()) return false;
   report_.waiting.clear();
   show();
   return !is_idle || leave_future(!names.empty());
 }
 
 // The daemon has no window for the present. Where it does not know the position, it lists windows
-// by their names, so none would come until the clock has passed that. The position of state_ stays
-// until a window is done: the clock of a host that has just started may be behind.
+// by their names, so none would come until the clock has passed that.
 bool EndpointShipper::leave_future(bool has_names) {
-  if (past_ || !is_in_future(state_.window)) {
+  if (!position_.is_stuck(parts_.clock.now())) {
     return !has_names || parts_.clock.wait(kFuturePause);
   }
   const auto names = parts_.source.windows_after("");
   if (!names) return wait_for_source(names.error());
-  std::string newest;
-  for (const std::string& name : *names) {
-    if (!is_in_future(name)) newest = std::max(newest, name);
-  }
-  parts_.log("window " + state_.window + ", the last one that is done, lies in the future: " +
+  const std::string newest = position_.leave_future(*names, parts_.clock.now());
+  parts_.log("window " + position_.state().window +
+             ", the last one that is done, lies in the future: " +
              (newest.empty() ? "windows of the present" : "windows after " + newest) +
              " are sent now");
-  past_ = newest;
   return true;
 }
 
 bool EndpointShipper::settle_in_flight() {
-  if (state_.in_flight.empty()) return true;
-  parts_.log("window " + state_.in_flight +
+  const std::string name = position_.settle_in_flight();
+  if (name.empty()) return true;
+  parts_.log("window " + name +
              " was in flight when profctl ended: it is unknown whether it arrived, and it is not "
              "sent again");
-  ++state_.windows_unknown;
-  state_.window = std::exchange(state_.in_flight, {});
-  return store(state_);
+  return save();
 }
 
 bool EndpointShipper::ship_window(const std::string& name) {
@@ -161,18 +151,14 @@ bool EndpointShipper::is_final(const Error& error) {
 
 bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
   const ShipTime start{std::chrono::nanoseconds(tables.time_ns)};
-  if (is_in_future(start)) return drop_window(name, "in_future");
+  if (position_.is_in_future(start, parts_.clock.now())) return drop_window(name, "in_future");
   const SendTurn turn = send_turn(start, length_, phase_);
   if (!wait_for(turn)) return false;
-  before_ = state_;
-  first_loss_.clear();
   WindowParts split = split_window(tables, parts_.split);
-  state_.rows_dropped += split.samples_dropped;
-  state_.services_other += split.services_over_limit;
+  position_.begin(split);
   pending_.assign(std::make_move_iterator(split.parts.begin()),
                   std::make_move_iterator(split.parts.end()));
   pause_ = turn.pause(parts_.clock.now(), pending_.size());
-  may_have_arrived_ = false;
   PprofParts window(tables);
   while (!pending_.empty()) {
     if (is_too_old(start)) {
@@ -202,10 +188,11 @@ bool EndpointShipper::is_end_overdue() {
 // The program ends. Where a part of the window may have arrived, the next process does not send
 // the rest; otherwise it sends all. The disk is tried once.
 void EndpointShipper::leave_window(PprofParts& window) {
-  if (may_have_arrived_) {
+  using Saved = ShipPosition::Saved;
+  if (position_.may_have_arrived()) {
     while (!pending_.empty()) drop_profile("ended", encode(window, pending_.front()).size());
   }
-  (void)parts_.file.store(may_have_arrived_ ? state_ : before_);
+  (void)position_.save(position_.may_have_arrived() ? Saved::kAll : Saved::kWithoutWindow);
 }
 
 bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
@@ -242,18 +229,16 @@ bool EndpointShipper::send(const std::string& name, const std::string& encoded) 
     if (outcome.kind == PushOutcome::Kind::kUnknown) return wait_after_failure(outcome.error);
     asks_first_ = false;
   }
-  if (state_.in_flight != name) {
-    state_.in_flight = name;
-    if (!store(state_)) return false;
+  if (!position_.is_in_flight(name)) {
+    position_.put_in_flight(name);
+    if (!save()) return false;
   }
   const PushMessage request = parts_.engine.profile_request(pending_.front().labels, encoded);
   const PushOutcome outcome = parts_.engine.classify(parts_.client.push(request));
-  may_have_arrived_ = may_have_arrived_ || outcome.kind == PushOutcome::Kind::kStored ||
-                      outcome.kind == PushOutcome::Kind::kUnknown;
-  if (!may_have_arrived_ && outcome.kind != PushOutcome::Kind::kRefused) {
-    // A later process sends the whole window, and counts it anew.
-    state_.in_flight.clear();
-    if (!store(before_)) return false;
+  if (outcome.kind == PushOutcome::Kind::kStored || outcome.kind == PushOutcome::Kind::kUnknown) {
+    position_.note_arrival();
+  } else if (!position_.may_have_arrived() && outcome.kind != PushOutcome::Kind::kRefused) {
+    if (!save(ShipPosition::Saved::kWithoutWindow)) return false;
   }
   return settle(outcome, encoded.size());
 }
@@ -266,8 +251,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
   switch (outcome.kind) {
     case PushOutcome::Kind::kStored:
       note_success();
-      ++state_.profiles_sent;
-      state_.bytes_sent += profile_bytes;
+      position_.count_sent(profile_bytes);
       pending_.pop_front();
       show();
       // A program that is to end sends the rest of the window first.
@@ -296,30 +280,22 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
 }
 
 bool EndpointShipper::finish(const std::string& name) {
-  state_.window = name;
-  state_.in_flight.clear();
-  const bool is_stored = state_.profiles_sent > before_.profiles_sent;
-  if (is_stored || first_loss_.empty()) {
-    ++state_.windows_sent;
-  } else {
-    ++state_.windows_dropped[first_loss_];
-  }
+  position_.finish(name);
   show();
-  return store(state_);
+  return save();
 }
 
 bool EndpointShipper::drop_window(const std::string& name, const std::string& reason) {
-  state_.window = name;
-  ++state_.windows_dropped[reason];
+  position_.drop_window(name, reason);
   return true;
 }
 
-bool EndpointShipper::store(const ShipState& state) {
+bool EndpointShipper::save(ShipPosition::Saved what) {
   const bool was_well = failures_ == 0;
   while (true) {
-    const auto stored = parts_.file.store(state);
-    if (stored) break;
-    if (!wait_after_failure(stored.error())) return false;
+    const auto saved = position_.save(what);
+    if (saved) break;
+    if (!wait_after_failure(saved.error())) return false;
   }
   if (was_well) note_success();
   return true;
@@ -340,9 +316,7 @@ bool EndpointShipper::wait_for_source(const Error& error) {
 }
 
 void EndpointShipper::drop_profile(const std::string& reason, std::size_t bytes) {
-  if (first_loss_.empty()) first_loss_ = reason;
-  ++state_.profiles_dropped[reason];
-  state_.bytes_dropped[reason] += bytes;
+  position_.count_loss(reason, bytes);
   pending_.pop_front();
   show();
 }
@@ -411,7 +385,7 @@ void EndpointShipper::note_error(const Error& error) {
 
 void EndpointShipper::show() {
   if (!parts_.show) return;
-  report_.state = state_;
+  report_.state = position_.state();
   parts_.show(report_);
 }
 
@@ -421,25 +395,6 @@ void EndpointShipper::log_error(const std::string& what, const Error& error) {
 
 bool EndpointShipper::is_too_old(ShipTime start) {
   return start < parts_.clock.now() - parts_.engine.traits().max_age;
-}
-
-bool EndpointShipper::is_in_future(ShipTime start) {
-  return start > parts_.clock.now() + parts_.engine.traits().max_future;
-}
-
-bool EndpointShipper::is_in_future(const std::string& name) {
-  const auto start = start_of_window(name);
-  return start && is_in_future(*start);
-}
-
-// The daemon may list such a window many times.
-bool EndpointShipper::skip_if_in_future(const std::string& name) {
-  if (!is_in_future(name)) return false;
-  if (name > newest_future_) {
-    newest_future_ = name;
-    ++state_.windows_dropped["in_future"];
-  }
-  return true;
 }
 
 // No more than the engine's rate, and the profiles of a window not all at once.

@@ -10,9 +10,8 @@
 // endpoint has answered a request without profiles: an engine that hangs, or is down behind a
 // gateway, costs one profile and not one for each try.
 //
-// After a step of the clock, windows may have names of the future. They are counted and skipped,
-// and are never the position; where the position lies there already, it is left when the daemon
-// has no window after it.
+// Where the position lies in the future, after a step of the clock, it is left when the daemon has
+// no window after it (ship_position.h).
 //
 // Each series is a request of its own, since engines take a request in part. The hosts of a fleet
 // send their windows at different seconds (send_turn.h).
@@ -31,6 +30,7 @@
 #include "ctl/ship/push_client.h"
 #include "ctl/ship/push_outcome.h"
 #include "ctl/ship/send_turn.h"
+#include "ctl/ship/ship_position.h"
 #include "ctl/ship/ship_state.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
@@ -86,7 +86,7 @@ class EndpointShipper {
   };
   explicit EndpointShipper(Parts parts)
       : parts_(std::move(parts)),
-        state_(parts_.file.state()),
+        position_(parts_.file, parts_.engine.traits().max_future),
         phase_(send_phase(parts_.split.host)) {}
 
   // Until the program is to end. Of a window that has arrived in part by then, the rest is sent
@@ -114,7 +114,8 @@ class EndpointShipper {
   [[nodiscard]] bool is_end_overdue();
   void leave_window(PprofParts& window);
   [[nodiscard]] bool drop_window(const std::string& name, const std::string& reason);
-  [[nodiscard]] bool store(const ShipState& state);  // tries until the disk takes it
+  // Tries until the disk takes it.
+  [[nodiscard]] bool save(ShipPosition::Saved what = ShipPosition::Saved::kAll);
   [[nodiscard]] bool wait_after_failure(const Error& error,
                                         std::optional<std::chrono::seconds> least = {});
   [[nodiscard]] bool wait_for_source(const Error& error);
@@ -131,22 +132,14 @@ class EndpointShipper {
   void show();
   void log_error(const std::string& what, const Error& error);
   [[nodiscard]] bool is_too_old(ShipTime start);
-  [[nodiscard]] bool is_in_future(ShipTime start);
-  [[nodiscard]] bool is_in_future(const std::string& name);
-  [[nodiscard]] bool skip_if_in_future(const std::string& name);
   [[nodiscard]] std::chrono::milliseconds pause_after(std::size_t profile_bytes) const;
 
   Parts parts_;
-  ShipState state_;
-  std::optional<std::string> past_;     // the position, where that of state_ is in the future
-  std::string newest_future_;           // of the windows in the future that are done or counted
+  ShipPosition position_;
   double phase_ = 0;                    // of this host
   std::chrono::nanoseconds length_{0};  // of the last window that was read
   std::deque<ServicePart> pending_;     // of the present window
-  ShipState before_;                    // the state before it
-  std::string first_loss_;              // of it: the reason; "": none
   std::chrono::milliseconds pause_{0};  // between its profiles
-  bool may_have_arrived_ = false;       // something of it
   bool asks_first_ = false;             // whether the endpoint answers: see above
   std::optional<ShipTime> ending_since_;
   unsigned failures_ = 0;      // one after the other
