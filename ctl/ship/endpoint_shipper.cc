@@ -1,21 +1,17 @@
 #include "ctl/ship/endpoint_shipper.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "formats/api/history_api.h"
 #include "formats/base/utf8_text.h"
-#include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_refusal.h"
 
 namespace profd {
 namespace {
 
 using std::chrono::milliseconds;
-
-// One minute of a busy host is 2 MB. Half of what the daemon allows (kMaxPprofBytes): with its
-// tables, a window has three times its size, and profd-ship.service has 256 MB.
-constexpr std::size_t kMaxWindowBytes = std::size_t{64} << 20;
 
 // An endpoint that fails and works by turns is logged once in this time.
 constexpr std::chrono::minutes kQuietTime{1};
@@ -117,13 +113,11 @@ bool EndpointShipper::ship_window(const std::string& name) {
   Result<std::string> file = std::string();
   if (!fetch(name, *start, file)) return false;
   if (!file) return drop_window(name, loss_of_file(file.error()));
-  const auto bytes = unpack_pprof(*file, kMaxWindowBytes);
-  file = std::string();
-  if (!bytes) return drop_window(name, loss_of_profile(bytes.error()));
-  const auto window = read_pprof_tables(*bytes);
-  if (!window) return drop_window(name, loss_of_profile(window.error()));
-  length_ = std::chrono::nanoseconds(window->duration_ns);
-  return ship_parts(name, *window);
+  const auto time = window_.open(std::move(*file));
+  if (!time) return drop_window(name, loss_of_profile(time.error()));
+  const bool is_running = ship_parts(name, *time);
+  window_.close();
+  return is_running;
 }
 
 bool EndpointShipper::fetch(const std::string& name, ShipTime start, Result<std::string>& file) {
@@ -149,26 +143,24 @@ bool EndpointShipper::is_final(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kMalformed;
 }
 
-bool EndpointShipper::ship_parts(const std::string& name, const PprofTables& tables) {
-  const ShipTime start{std::chrono::nanoseconds(tables.time_ns)};
-  if (position_.is_in_future(start, parts_.clock.now())) return drop_window(name, "in_future");
-  const SendTurn turn = send_turn(start, length_, phase_);
+bool EndpointShipper::ship_parts(const std::string& name, const WindowTime& time) {
+  length_ = time.length;
+  if (position_.is_in_future(time.start, parts_.clock.now())) {
+    return drop_window(name, "in_future");
+  }
+  const SendTurn turn = send_turn(time.start, length_, phase_);
   if (!wait_for(turn)) return false;
-  WindowParts split = split_window(tables, parts_.split);
-  position_.begin(split);
-  pending_.assign(std::make_move_iterator(split.parts.begin()),
-                  std::make_move_iterator(split.parts.end()));
+  auto split = window_.split(parts_.split);
+  if (!split) return drop_window(name, loss_of_profile(split.error()));
+  position_.begin(*split);
+  pending_.assign(std::make_move_iterator(split->parts.begin()),
+                  std::make_move_iterator(split->parts.end()));
   pause_ = turn.pause(parts_.clock.now(), pending_.size());
-  PprofParts window(tables);
   while (!pending_.empty()) {
-    if (is_too_old(start)) {
-      while (!pending_.empty()) {
-        drop_profile("too_old", encode(window, pending_.front()).size());
-      }
-      break;
-    }
-    if (is_end_overdue() || !ship_part(name, window)) {
-      leave_window(window);
+    if (is_too_old(time.start)) {
+      drop_pending("too_old");
+    } else if (is_end_overdue() || !ship_part(name)) {
+      leave_window();
       return false;
     }
   }
@@ -187,37 +179,41 @@ bool EndpointShipper::is_end_overdue() {
 
 // The program ends. Where a part of the window may have arrived, the next process does not send
 // the rest; otherwise it sends all. The disk is tried once.
-void EndpointShipper::leave_window(PprofParts& window) {
+void EndpointShipper::leave_window() {
   using Saved = ShipPosition::Saved;
-  if (position_.may_have_arrived()) {
-    while (!pending_.empty()) drop_profile("ended", encode(window, pending_.front()).size());
-  }
+  if (position_.may_have_arrived()) drop_pending("ended");
   (void)position_.save(position_.may_have_arrived() ? Saved::kAll : Saved::kWithoutWindow);
 }
 
-bool EndpointShipper::ship_part(const std::string& name, PprofParts& window) {
+bool EndpointShipper::ship_part(const std::string& name) {
   const ServicePart& part = pending_.front();
   const EngineTraits& traits = parts_.engine.traits();
   if (auto checked = parts_.engine.check_labels(part.labels); !checked) {
+    const auto encoded = encode(part);
     note_refusal(checked.error());
-    drop_profile("invalid_labels", encode(window, part).size());
+    drop_profile("invalid_labels", encoded ? encoded->size() : 0);
     return true;
   }
   if (part.samples.size() > traits.max_samples) {
     halve_or_drop(0);
     return true;
   }
-  const std::string encoded = encode(window, part);
-  if (encoded.size() > traits.max_profile_bytes) {
-    halve_or_drop(encoded.size());
+  const auto encoded = encode(part);
+  if (!encoded) {
+    drop_profile(loss_of_profile(encoded.error()), 0);
     return true;
   }
-  return send(name, encoded);
+  if (encoded->size() > traits.max_profile_bytes) {
+    halve_or_drop(encoded->size());
+    return true;
+  }
+  return send(name, *encoded);
 }
 
-std::string EndpointShipper::encode(PprofParts& window, const ServicePart& part) const {
-  const ThreadLabels threads = parts_.engine.traits().threads;
-  return parts_.engine.encode(part.labels, profile_of_part(window, part, threads));
+PprofResult<std::string> EndpointShipper::encode(const ServicePart& part) {
+  auto profile = window_.profile_of(part, parts_.engine.traits().threads);
+  if (!profile) return profile.error();
+  return parts_.engine.encode(part.labels, std::move(*profile));
 }
 
 bool EndpointShipper::send(const std::string& name, const std::string& encoded) {
@@ -319,6 +315,13 @@ void EndpointShipper::drop_profile(const std::string& reason, std::size_t bytes)
   position_.count_loss(reason, bytes);
   pending_.pop_front();
   show();
+}
+
+void EndpointShipper::drop_pending(const std::string& reason) {
+  while (!pending_.empty()) {
+    const auto encoded = encode(pending_.front());
+    drop_profile(reason, encoded ? encoded->size() : 0);
+  }
 }
 
 void EndpointShipper::halve_or_drop(std::size_t bytes) {

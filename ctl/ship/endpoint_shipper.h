@@ -1,14 +1,14 @@
 // Ships the windows of the history to one endpoint, in their order.
 //
-// The history is the queue: one window is in memory at a time, and an endpoint that fails costs
-// nothing but time. Before a part of a window may arrive, the window is stored as in flight, and
-// after the last part as done. So a window that is in flight when profctl is killed is known: it
-// is counted as unknown and not sent again, since engines do not remove what they get twice. All
-// other windows are sent once.
+// The history is the queue: one window is in memory at a time, as a file while it waits
+// (unpacked_window.h), and an endpoint that fails costs nothing but time. Before a part of a window
+// may arrive, the window is stored as in flight, and after the last part as done. So a window that
+// is in flight when profctl is killed is known: it is counted as unknown and not sent again, since
+// engines do not remove what they get twice. All other windows are sent once.
 //
-// So is a profile whose answer does not say whether it was stored. The next one is sent when the
-// endpoint has answered a request without profiles: an engine that hangs, or is down behind a
-// gateway, costs one profile and not one for each try.
+// A profile whose answer does not say whether it was stored is unknown too. The next one is sent
+// when the endpoint has answered a request without profiles: an engine that hangs, or is down
+// behind a gateway, costs one profile and not one for each try.
 //
 // Where the position lies in the future, after a step of the clock, it is left when the daemon has
 // no window after it (ship_position.h).
@@ -32,8 +32,10 @@
 #include "ctl/ship/send_turn.h"
 #include "ctl/ship/ship_position.h"
 #include "ctl/ship/ship_state.h"
+#include "ctl/ship/unpacked_window.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
+#include "formats/profile/pprof_refusal.h"
 
 namespace profd {
 
@@ -80,6 +82,7 @@ class EndpointShipper {
     PushClient& client;
     ShipClock& clock;
     ShipStateFile& file;
+    WindowMemory& memory;
     const SplitOptions& split;
     Log log;
     Show show{};
@@ -87,6 +90,7 @@ class EndpointShipper {
   explicit EndpointShipper(Parts parts)
       : parts_(std::move(parts)),
         position_(parts_.file, parts_.engine.traits().max_future),
+        window_(parts_.memory),
         phase_(send_phase(parts_.split.host)) {}
 
   // Until the program is to end. Of a window that has arrived in part by then, the rest is sent
@@ -102,17 +106,17 @@ class EndpointShipper {
   // An error: the window is lost.
   [[nodiscard]] bool fetch(const std::string& name, ShipTime start, Result<std::string>& file);
   [[nodiscard]] bool is_final(const Error& error);
-  [[nodiscard]] bool ship_parts(const std::string& name, const PprofTables& window);
+  [[nodiscard]] bool ship_parts(const std::string& name, const WindowTime& time);
   [[nodiscard]] bool wait_for(const SendTurn& turn);
-  [[nodiscard]] bool ship_part(const std::string& name, PprofParts& window);
-  [[nodiscard]] std::string encode(PprofParts& window, const ServicePart& part) const;
+  [[nodiscard]] bool ship_part(const std::string& name);
+  [[nodiscard]] PprofResult<std::string> encode(const ServicePart& part);
   // The first of the parts that wait.
   [[nodiscard]] bool send(const std::string& name, const std::string& encoded);
   [[nodiscard]] PushOutcome ask();  // with a request without profiles
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
   [[nodiscard]] bool finish(const std::string& name);
   [[nodiscard]] bool is_end_overdue();
-  void leave_window(PprofParts& window);
+  void leave_window();
   [[nodiscard]] bool drop_window(const std::string& name, const std::string& reason);
   // Tries until the disk takes it.
   [[nodiscard]] bool save(ShipPosition::Saved what = ShipPosition::Saved::kAll);
@@ -122,6 +126,7 @@ class EndpointShipper {
 
   // `bytes`: its size, not packed.
   void drop_profile(const std::string& reason, std::size_t bytes);
+  void drop_pending(const std::string& reason);
   void halve_or_drop(std::size_t bytes);
   void note_success();
   void note_source();  // it answers
@@ -136,6 +141,7 @@ class EndpointShipper {
 
   Parts parts_;
   ShipPosition position_;
+  UnpackedWindow window_;               // the present one
   double phase_ = 0;                    // of this host
   std::chrono::nanoseconds length_{0};  // of the last window that was read
   std::deque<ServicePart> pending_;     // of the present window

@@ -19,6 +19,7 @@
 #include "ctl/ship/ship_metrics.h"
 #include "ctl/ship/ship_state.h"
 #include "ctl/ship/ship_status.h"
+#include "ctl/ship/unpacked_window.h"
 #include "formats/base/seeded_hash.h"
 
 namespace profd {
@@ -165,13 +166,15 @@ Result<Endpoints> open_endpoints(const ShipConfig& config, const std::string& st
   return endpoints;
 }
 
-void run_endpoint(EndpointThread& endpoint, const SplitOptions& split, const ShipLog& log) {
+void run_endpoint(EndpointThread& endpoint, WindowMemory& memory, const SplitOptions& split,
+                  const ShipLog& log) {
   EndpointShipper shipper(
       {.source = endpoint.windows,
        .engine = *endpoint.engine,
        .client = *endpoint.sender,
        .clock = endpoint.clock,
        .file = endpoint.file,
+       .memory = memory,
        .split = split,
        .log = [&](const std::string& line) { log("endpoint " + endpoint.name + ": " + line); },
        .show = [&](const EndpointReport& report) { endpoint.report.set(report); }});
@@ -193,10 +196,11 @@ Result<void> run_ship(const ShipConfig& config, const ShipPlaces& places, const 
         (metrics->is_public() ? "; other hosts can reach this address" : ""));
   }
   ShipStatusWriter writer(places.runtime_directory);
+  WindowMemory memory;
   std::vector<std::jthread> threads;
   threads.reserve(endpoints->size() + 2);
   for (const auto& endpoint : *endpoints) {
-    threads.emplace_back([&] { run_endpoint(*endpoint, config.split, log); });
+    threads.emplace_back([&] { run_endpoint(*endpoint, memory, config.split, log); });
   }
   threads.emplace_back([&] { write_reports(*endpoints, writer, stop_fd, log); });
   if (metrics) threads.emplace_back([&] { metrics->run(stop_fd); });

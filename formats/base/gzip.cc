@@ -31,13 +31,10 @@ struct FreeDeflate {
   }
 };
 
-// The size of the last member, modulo 2^32, as its trailer states it; but no more than a usual file
-// of this size has, since the maker of the file chose what it states.
+// As the file states it; but no more than a usual file of this size has.
 std::size_t first_room(std::string_view file) {
-  if (file.size() < kSizeFieldBytes) return kSmallestRoom;
-  const std::size_t stated =
-      Cursor(file.substr(file.size() - kSizeFieldBytes)).read<std::uint32_t>();
-  return std::clamp(stated, kSmallestRoom, kSmallestRoom + kUsualRatio * file.size());
+  return std::clamp(stated_gzip_size(file), kSmallestRoom,
+                    kSmallestRoom + kUsualRatio * file.size());
 }
 
 // Unpacks member by member into one buffer, which grows by doubling up to `max_bytes`, so
@@ -139,6 +136,11 @@ std::size_t end_of_gzip_fields(std::string_view head) {
 }
 
 bool is_gzip(std::string_view file) { return file.starts_with(kGzipMagic); }
+
+std::size_t stated_gzip_size(std::string_view file) {
+  if (file.size() < kSizeFieldBytes) return 0;
+  return Cursor(file.substr(file.size() - kSizeFieldBytes)).read<std::uint32_t>();
+}
 
 Result<std::string> unpack_gzip(std::string_view file, std::size_t max_bytes) {
   if (!is_gzip(file)) return malformed("not a gzip file");

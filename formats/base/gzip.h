@@ -31,6 +31,10 @@ inline constexpr std::size_t kGzipFieldBytes = 6;
 
 [[nodiscard]] bool is_gzip(std::string_view file);
 
+// The unpacked size of the last member, modulo 2^32, as its trailer states it: the maker of the
+// file chose that. 0: the file is too short for a trailer.
+[[nodiscard]] std::size_t stated_gzip_size(std::string_view file);
+
 // Several members give their bytes one after the other, as gunzip and Go's reader do. kTooLarge:
 // they are more than `max_bytes`. kMalformed: `file` is not gzip to its end, or a checksum is
 // wrong.

@@ -187,28 +187,30 @@ class EndpointShipperTest : public testing::Test {
   ~EndpointShipperTest() override { std::filesystem::remove_all(directory_); }
 
   // Until all of the history is done, or the clock ends. A new process each time.
-  ShipState ship() {
-    auto file = ShipStateFile::open(directory_, "a");
+  ShipState ship() { return ship_to("a", endpoint_, clock_); }
+  ShipState ship_to(const std::string& name, Endpoint& endpoint, TestClock& clock) {
+    auto file = ShipStateFile::open(directory_, name);
     EXPECT_TRUE(file) << file.error().message;
-    const auto ends = clock_.end;
-    const auto on_wait = clock_.on_wait;
-    clock_.on_wait = [this, &file, on_wait] {
+    const auto ends = clock.end;
+    const auto on_wait = clock.on_wait;
+    clock.on_wait = [this, &file, &clock, on_wait] {
       if (on_wait) on_wait();
       const bool is_done = file->state().window == history_.files.rbegin()->first;
-      if (is_done && file->state().in_flight.empty()) clock_.end = clock_.time;
+      if (is_done && file->state().in_flight.empty()) clock.end = clock.time;
     };
     EndpointShipper shipper(
         {.source = history_,
          .engine = *engine_,
-         .client = endpoint_,
-         .clock = clock_,
+         .client = endpoint,
+         .clock = clock,
          .file = *file,
+         .memory = *memory_,
          .split = split_,
          .log = [this](const std::string& line) { log_.push_back(line); },
          .show = [this](const EndpointReport& report) { reports_.push_back(report); }});
     shipper.run();
-    clock_.on_wait = on_wait;
-    clock_.end = ends;
+    clock.on_wait = on_wait;
+    clock.end = ends;
     return file->state();
   }
 
@@ -217,6 +219,7 @@ class EndpointShipperTest : public testing::Test {
   Endpoint endpoint_;
   std::unique_ptr<Engine> engine_ = make_pyroscope_engine("");
   TestClock clock_;
+  std::unique_ptr<WindowMemory> memory_ = std::make_unique<WindowMemory>();
   SplitOptions split_;
   std::vector<std::string> log_;
   std::vector<EndpointReport> reports_;
@@ -477,6 +480,38 @@ TEST_F(EndpointShipperTest, NothingIsSentWhileThePositionCanNotBeStored) {
   std::filesystem::remove(directory_ / "a.json.next");
   clock_.end = ShipTime::max();
   EXPECT_EQ(ship().windows_sent, 1U);
+}
+
+TEST_F(EndpointShipperTest, AnEndpointThatSendsLeavesItsMemoryToOthers) {
+  memory_ = std::make_unique<WindowMemory>(1);  // for one window
+  history_.add(0, 3);
+  history_.add(1, 2);
+  Endpoint other;
+  TestClock other_clock;
+  endpoint_.on_push = [&] {
+    if (endpoint_.requests == 2) {
+      EXPECT_EQ(ship_to("b", other, other_clock).profiles_sent, 5U);
+    }
+  };
+  EXPECT_EQ(ship().profiles_sent, 5U);
+  EXPECT_THAT(other.stored, SizeIs(5));
+  EXPECT_EQ(endpoint_.stored, other.stored);
+  EXPECT_EQ(memory_->used(), 0U);
+}
+
+TEST_F(EndpointShipperTest, AnEndpointThatIsAwayLeavesItsMemoryToOthers) {
+  memory_ = std::make_unique<WindowMemory>(1);
+  history_.add(0, 3);
+  endpoint_.is_away = true;
+  Endpoint other;
+  TestClock other_clock;
+  clock_.on_wait = [&] {
+    if (!endpoint_.is_away || clock_.longest == std::chrono::milliseconds(0)) return;
+    EXPECT_EQ(ship_to("b", other, other_clock).profiles_sent, 3U);
+    endpoint_.is_away = false;
+  };
+  EXPECT_EQ(ship().profiles_sent, 3U);
+  EXPECT_EQ(endpoint_.stored, other.stored);
 }
 
 TEST_F(EndpointShipperTest, WhatIsNotSentIsCountedAndNotPacked) {
