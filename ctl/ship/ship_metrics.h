@@ -11,7 +11,8 @@
 
 namespace profd {
 
-// `daemon` is its answer to GET /metrics, which comes first. Without one, profd_up is 0.
+// `daemon` is its answer to GET /metrics, which comes first. Without one, profd_up is 0. The
+// counters of `reports` are those since this process began (counted_since()).
 [[nodiscard]] std::string ship_metrics(const Result<std::string>& daemon,
                                        const std::vector<EndpointReport>& reports, ShipTime now);
 

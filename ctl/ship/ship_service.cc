@@ -61,9 +61,10 @@ class WallShipClock final : public ShipClock {
 // The last report of an endpoint, which its thread sets and others copy.
 class SharedReport {
  public:
-  SharedReport(std::string name, std::string kind) {
+  SharedReport(std::string name, std::string kind, const ShipState& state) {
     report_.name = std::move(name);
     report_.kind = std::move(kind);
+    report_.state = state;
   }
 
   void set(EndpointReport report) {
@@ -92,7 +93,8 @@ PushSurroundings surroundings_of(int stop_fd) {
 struct EndpointThread {
   EndpointThread(EngineEndpoint endpoint, ShipStateFile opened, Client client, int stop_fd)
       : name(endpoint.http.name),
-        report(endpoint.http.name, std::string(endpoint.engine->traits().kind)),
+        start(opened.state()),
+        report(endpoint.http.name, std::string(endpoint.engine->traits().kind), start),
         engine(std::move(endpoint.engine)),
         file(std::move(opened)),
         windows(std::move(client)),
@@ -100,6 +102,7 @@ struct EndpointThread {
         clock(stop_fd) {}
 
   std::string name;
+  ShipState start;  // of this process; other threads read it
   SharedReport report;
   std::unique_ptr<Engine> engine;
   ShipStateFile file;
@@ -114,6 +117,17 @@ std::vector<EndpointReport> reports_of(const Endpoints& endpoints) {
   std::vector<EndpointReport> reports;
   reports.reserve(endpoints.size());
   for (const auto& endpoint : endpoints) reports.push_back(endpoint->report.get());
+  return reports;
+}
+
+// For /metrics. After a kill, the counters of the file may be lower than they were, by those of the
+// window that was in flight, and Prometheus would take all of them for new. It expects counters to
+// begin at 0 where a process does.
+std::vector<EndpointReport> reports_since_start(const Endpoints& endpoints) {
+  auto reports = reports_of(endpoints);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    reports[i].state = counted_since(endpoints[i]->start, std::move(reports[i].state));
+  }
   return reports;
 }
 
@@ -148,7 +162,7 @@ Result<std::unique_ptr<MetricsServer>> open_metrics(const MetricsListen& listen,
   auto daemon = std::make_shared<Client>(client.another(limits));
   return MetricsServer::open(listen, [daemon, &endpoints] {
     const auto metrics = daemon->metrics();
-    return ship_metrics(metrics, reports_of(endpoints), std::chrono::system_clock::now());
+    return ship_metrics(metrics, reports_since_start(endpoints), std::chrono::system_clock::now());
   });
 }
 

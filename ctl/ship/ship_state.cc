@@ -24,6 +24,12 @@ Error lock_error(const std::string& path) {
               "end that one, or give another --state-dir");
 }
 
+using LossCounts = std::map<std::string, std::uint64_t>;
+
+void subtract(LossCounts& counts, const LossCounts& start) {
+  for (const auto& [reason, count] : start) counts[reason] -= count;
+}
+
 Result<ShipState> read_state(const std::string& text, const std::string& path) {
   auto state = parse_ship_state(text);
   if (state) return state;
@@ -45,6 +51,19 @@ void members(auto& fields, Is<ShipState> auto& state) {
       .optional("bytes_dropped", state.bytes_dropped)  // older files have none
       .required("rows_dropped", state.rows_dropped)
       .required("services_other", state.services_other);
+}
+
+ShipState counted_since(const ShipState& start, ShipState now) {
+  now.windows_sent -= start.windows_sent;
+  now.windows_unknown -= start.windows_unknown;
+  now.profiles_sent -= start.profiles_sent;
+  now.bytes_sent -= start.bytes_sent;
+  subtract(now.windows_dropped, start.windows_dropped);
+  subtract(now.profiles_dropped, start.profiles_dropped);
+  subtract(now.bytes_dropped, start.bytes_dropped);
+  now.rows_dropped -= start.rows_dropped;
+  now.services_other -= start.services_other;
+  return now;
 }
 
 std::string to_json(const ShipState& state) { return json_text(json_of(state)); }

@@ -36,6 +36,10 @@ struct ShipState {
   friend bool operator==(const ShipState&, const ShipState&) = default;
 };
 
+// What was counted between two states of one process, of which `now` is the later one. Its
+// position is that of `now`.
+[[nodiscard]] ShipState counted_since(const ShipState& start, ShipState now);
+
 [[nodiscard]] std::string to_json(const ShipState& state);
 [[nodiscard]] Result<ShipState> parse_ship_state(std::string_view json);
 

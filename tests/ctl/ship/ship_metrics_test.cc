@@ -58,6 +58,35 @@ TEST(ShipMetricsTest, WithoutTheDaemonItsOwnAreServed) {
   EXPECT_THAT(text, Not(HasSubstr("not running")));
 }
 
+TEST(ShipMetricsTest, CountersBeginAtZeroWithTheProcess) {
+  const ShipState start = endpoint_of("a").state;
+  EndpointReport report = endpoint_of("a");
+  report.state = counted_since(start, report.state);
+  for (const char* line : {R"(profd_ship_windows_dropped_total{endpoint="a",reason="too_old"} 0)",
+                           R"(profd_ship_windows_dropped_total{endpoint="a",reason="unknown"} 0)",
+                           R"(profd_ship_profiles_sent_total{endpoint="a"} 0)",
+                           R"(profd_ship_sent_bytes_total{endpoint="a"} 0)",
+                           R"(profd_ship_dropped_bytes_total{endpoint="a",reason="refused"} 0)"}) {
+    EXPECT_THAT(ship_metrics(std::string(), {report}, kNow), HasSubstr("\n" + std::string(line)));
+  }
+  ShipState now = start;
+  now.window = "20260102T120100Z";
+  now.windows_sent += 1;
+  now.windows_dropped = {{"gone", 2}, {"too_old", 4}};
+  now.profiles_dropped = {{"ended", 5}};
+  now.rows_dropped = 6;
+  now.services_other = 7;
+  ShipState counted;
+  counted.window = now.window;
+  counted.windows_sent = 1;
+  counted.windows_dropped = {{"gone", 2}, {"too_old", 1}};
+  counted.profiles_dropped = {{"ended", 5}};
+  counted.bytes_dropped = {{"refused", 0}};
+  counted.rows_dropped = 6;
+  counted.services_other = 7;
+  EXPECT_EQ(counted_since(start, now), counted);
+}
+
 TEST(ShipMetricsTest, EachFamilyIsThereOnce) {
   const std::string text = ship_metrics(std::string(), {endpoint_of("a")}, kNow);
   const std::regex family("# TYPE (\\S+) (counter|gauge)\n");

@@ -79,6 +79,9 @@ class Shipper:
         known = self.status().get("endpoints", [])
         return known[0] if known else collections.defaultdict(str, windows_sent=0)
 
+    def windows_stored(self) -> int:
+        return json.loads((self.directory / "ship/a.json").read_text())["windows_sent"]
+
     def doctor(self) -> dict:
         done = self.profctl("doctor", "--json", "--ship-config", self.config)
         return {point["name"]: point for point in json.loads(done.stdout)["points"]}
@@ -203,9 +206,13 @@ def ends(engine: StandIn, shipper: Shipper) -> None:
     assert "\nship       not running; its last status is of 2" in shipper.profctl("status").stdout
     points = shipper.doctor()
     assert points["ship"]["state"] == "fix" and "does not run" in points["ship"]["message"], points["ship"]
+    stored = shipper.windows_stored()
     shipper.start()
     eventually(lambda: shipper.status()["running"], "it runs again")
+    # Counters of Prometheus begin at 0 with the process; those of the file go on.
+    counted = shipper.metrics()[of_a("windows_sent_total")]
     assert shipper.end(signal.SIGTERM) == 0
+    assert stored > 0 and counted <= shipper.windows_stored() - stored, (stored, counted, shipper.windows_stored())
     assert shipper.status()["running"] is False
     shipper.configure(engine, engine.port)
     shipper.start()
