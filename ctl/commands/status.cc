@@ -1,6 +1,6 @@
-#include <pwd.h>
-
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -10,6 +10,8 @@
 #include "ctl/output/text.h"
 #include "ctl/ship/ship_status.h"
 #include "formats/base/utf8_text.h"
+#include "formats/base/whole_file.h"
+#include "formats/proc/passwd.h"
 #include "formats/symbols/code_names.h"
 
 namespace profd {
@@ -180,18 +182,28 @@ void print_xray(const StatusInfo::Xray& xray, std::ostream& out) {
   out << "\n";
 }
 
-std::string user_text(const StatusInfo::User& user) {
+using UserNames = std::map<std::uint32_t, std::string>;
+
+// From /etc/passwd alone, as the daemon's labels: other sources of names may ask a network, and
+// wait for it.
+UserNames user_names() {
+  const auto text = read_whole_file("/etc/passwd");
+  return text ? parse_user_names(*text) : UserNames();
+}
+
+std::string user_text(const StatusInfo::User& user, const UserNames& names) {
   if (!user.uid) return "others";
-  const passwd* const known = ::getpwuid(*user.uid);
-  return known == nullptr ? std::to_string(*user.uid) : known->pw_name;
+  const auto known = names.find(*user.uid);
+  return known == names.end() ? std::to_string(*user.uid) : known->second;
 }
 
 void print_users(const std::vector<StatusInfo::User>& users, std::ostream& out) {
   if (users.empty()) return;
+  const UserNames names = user_names();
   TableRows rows{{"USER", "WHAT", "TIMES"}};
   for (const StatusInfo::User& user : users) {
     for (const auto& [reason, times] : user.refused) {
-      rows.push_back({user_text(user), reason, std::to_string(times)});
+      rows.push_back({user_text(user, names), reason, std::to_string(times)});
     }
   }
   out << "\nrefused or dropped:\n";

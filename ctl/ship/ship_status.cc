@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,10 +21,13 @@
 #include "formats/base/json_text.h"
 #include "formats/base/utf8_text.h"
 #include "formats/base/whole_file.h"
+#include "formats/proc/passwd.h"
 
 namespace profd {
 namespace {
 
+// Users of the system, as profd-ship is, come first.
+constexpr std::size_t kMaxPasswdBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxReportBytes = std::size_t{16} << 10;
 constexpr std::size_t kMaxReports = 64;
 constexpr std::size_t kMaxEntries = 1000;  // of the directory
@@ -74,9 +76,7 @@ ShipTime time_of(const struct stat& file) {
 
 bool is_of_known_user(const struct stat& file) {
   if ((file.st_mode & (S_IWGRP | S_IWOTH)) != 0) return false;
-  if (file.st_uid == 0 || file.st_uid == ::geteuid()) return true;
-  const passwd* const user = ::getpwuid(file.st_uid);
-  return user != nullptr && std::string_view(user->pw_name) == kOwner;
+  return file.st_uid == 0 || file.st_uid == ::geteuid() || is_ship_user(file.st_uid);
 }
 
 // Opens a file of the directory without waiting, if it may be used.
@@ -202,6 +202,14 @@ void ShipStatusWriter::remove_reports() const {
   for (const std::string& name : report_names(fd_.get())) {
     (void)::unlinkat(fd_.get(), name.c_str(), 0);
   }
+}
+
+bool is_ship_user(std::uint32_t uid, const std::string& passwd) {
+  const auto text = read_whole_file(passwd, AT_FDCWD, kMaxPasswdBytes);
+  if (!text) return false;
+  const auto names = parse_user_names(*text);
+  const auto known = names.find(uid);
+  return known != names.end() && known->second == kOwner;
 }
 
 std::optional<ShipStatus> read_ship_status(const std::string& directory, ShipTime now) {

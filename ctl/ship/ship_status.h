@@ -4,8 +4,8 @@
 //     running      locked by the process that writes them
 //
 // A reader takes what is there for hostile: it reads files of root, of the user profd-ship and of
-// its own user alone, within bounds, and waits for no file. For the name of another owner, it may
-// wait for a directory service (getpwuid(3)).
+// its own user alone, within bounds, and waits for no file. profd-ship is the user of this name in
+// /etc/passwd: getpwuid(3) may ask a network for any other owner.
 
 #pragma once
 
@@ -58,6 +58,9 @@ struct ShipStatus {
   std::vector<EndpointReport> endpoints;  // by name
   std::vector<std::string> problems;      // files that are not used, and why
 };
+
+// Whether such a file, whose first user of a uid counts, has it for that of profd-ship.
+[[nodiscard]] bool is_ship_user(std::uint32_t uid, const std::string& passwd = "/etc/passwd");
 
 // None: no profctl ship has written to the directory.
 [[nodiscard]] std::optional<ShipStatus> read_ship_status(const std::string& directory,

@@ -303,6 +303,8 @@ TEST_F(CommandsTest, StatusShowsWhatUsersWereRefused) {
                                              "4000000000  POST /v1/sessions: too_large  12\n"
                                              "4000000000  connections.refused           3\n"
                                              "others      evil?[2J                      7\n"));
+  service_.state.users = {{.uid = 0, .refused = {{"x", 1}}}};
+  EXPECT_THAT(run({"status"}).out, HasSubstr("\nroot  x "));
 }
 
 TEST_F(CommandsTest, TheDaemonsErrorsBecomeExitCodes) {

@@ -180,6 +180,16 @@ TEST_F(ShipStatusTest, ADirectoryOfAnotherUserIsNotUsed) {
   EXPECT_THAT(read().problems, ElementsAre(HasSubstr("others than root and profd-ship")));
 }
 
+TEST_F(ShipStatusTest, TheUserOfTheServiceIsThatOfTheFileOfUsers) {
+  const fs::path users = directory_ / "passwd";
+  std::ofstream(users) << "root:x:0:0::/root:/bin/sh\nmalformed\nprofd-shi:x:990:990::/:/bin/sh\n"
+                          "profd-ship:x:991:991::/:/bin/sh\nother:x:992:992::/:/bin/sh\n"
+                          "profd-ship:x:992:992::/:/bin/sh\n";
+  EXPECT_TRUE(is_ship_user(991, users));
+  for (const std::uint32_t uid : {0U, 990U, 992U, 993U}) EXPECT_FALSE(is_ship_user(uid, users));
+  EXPECT_FALSE(is_ship_user(991, directory_ / "none"));
+}
+
 TEST_F(ShipStatusTest, NothingIsWrittenToADirectoryOfAnotherUser) {
   std::ofstream(directory_ / "x.report") << "x";
   ASSERT_EQ(::chown(directory_.c_str(), 65534, 65534), 0);
