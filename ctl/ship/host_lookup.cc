@@ -1,5 +1,7 @@
 #include "ctl/ship/host_lookup.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -25,10 +27,17 @@ struct FreeAddressList {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
 };
 
+// With the scope of an IPv6 address, as "%eth0", or without.
+bool is_literal_address(const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  const std::string plain = host.substr(0, host.find('%'));
+  return ::inet_pton(AF_INET, host.c_str(), bytes.data()) == 1 ||
+         ::inet_pton(AF_INET6, plain.c_str(), bytes.data()) == 1;
+}
+
 // Returns 0 or an error of getaddrinfo(3).
-int get_addresses(const std::string& host, int flags, HostAddresses& addresses) {
+int get_addresses(const std::string& host, HostAddresses& addresses) {
   addrinfo hints{};
-  hints.ai_flags = flags;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
@@ -48,7 +57,7 @@ int get_addresses(const std::string& host, int flags, HostAddresses& addresses) 
 
 Result<HostAddresses> look_up_host(const std::string& host) {
   HostAddresses addresses;
-  const int error = get_addresses(host, 0, addresses);
+  const int error = get_addresses(host, addresses);
   if (error == 0) return addresses;
   const std::string why =
       error == EAI_SYSTEM ? net_error(errno).message : std::string(::gai_strerror(error));
@@ -73,8 +82,7 @@ struct BoundedLookup::Call {
 
 Result<HostAddresses> BoundedLookup::find(const std::string& host, const WaitLimit& limit) {
   if (host == "localhost") return HostAddresses{"::1", "127.0.0.1"};
-  HostAddresses address;
-  if (get_addresses(host, AI_NUMERICHOST, address) == 0) return address;
+  if (is_literal_address(host)) return HostAddresses{host};
   if (call_ && call_->host != host) call_.reset();
   if (!call_) {
     if (auto started = start(host); !started) return started.error();

@@ -354,6 +354,25 @@ TEST_F(PushClientTest, LocalhostIsThisHostWithoutALookup) {
   EXPECT_EQ(lookups_, 0);
 }
 
+TEST(BoundedLookupTest, AnAddressIsItsOwnResultAsItIs) {
+  std::atomic<int> lookups = 0;
+  BoundedLookup lookup([&lookups](const std::string&) -> Result<HostAddresses> {
+    ++lookups;
+    return fail(ErrorCode::kUnavailable, "none");
+  });
+  const WaitLimit limit{.until = std::chrono::steady_clock::now() + std::chrono::minutes(1)};
+  for (const char* address : {"127.0.0.1", "::1", "0:0:0:0:0:0:0:1", "fe80::1%lo"}) {
+    const auto found = lookup.find(address, limit);
+    ASSERT_TRUE(found) << address;
+    EXPECT_THAT(*found, testing::ElementsAre(address));
+  }
+  EXPECT_EQ(lookups, 0);
+  for (const char* name : {"1.2.3.4.5", "::z", "127.0.0.1x", "a%lo"}) {
+    EXPECT_FALSE(lookup.find(name, limit)) << name;
+  }
+  EXPECT_EQ(lookups, 4);
+}
+
 TEST_F(PushClientTest, ANameThatNobodyKnowsIsAnErrorWithARemedy) {
   surroundings_.lookup = look_up_host;
   const PushReply reply = push_once("http://no..name");
