@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/api/history_api.h"
+#include "formats/base/errors.h"
 #include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_refusal.h"
 
@@ -24,10 +25,6 @@ constexpr std::chrono::seconds kMaxEnding{60};
 
 // Of an error in a report.
 constexpr std::size_t kMaxErrorBytes = 500;
-
-std::string text_of_error(const Error& error) {
-  return error.message + (error.hint.empty() ? "" : " (" + error.hint + ")");
-}
 
 bool is_unreadable(const Error& error) {
   return error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kIo;
@@ -381,7 +378,7 @@ void EndpointShipper::note_unreadable(const std::string& name, const Error& erro
 }
 
 void EndpointShipper::note_error(const Error& error) {
-  report_.last_error = printable_utf8(text_of_error(error), kMaxErrorBytes);
+  report_.last_error = printable_utf8(error_text(error), kMaxErrorBytes);
   report_.last_error_at = utc_text_of(parts_.clock.now());
   show();
 }
@@ -393,7 +390,7 @@ void EndpointShipper::show() {
 }
 
 void EndpointShipper::log_error(const std::string& what, const Error& error) {
-  parts_.log(what + ": " + text_of_error(error));
+  parts_.log(what + ": " + error_text(error));
 }
 
 bool EndpointShipper::is_too_old(ShipTime start) {

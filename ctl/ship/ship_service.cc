@@ -20,6 +20,7 @@
 #include "ctl/ship/ship_state.h"
 #include "ctl/ship/ship_status.h"
 #include "ctl/ship/unpacked_window.h"
+#include "formats/base/errors.h"
 #include "formats/base/seeded_hash.h"
 
 namespace profd {
@@ -144,7 +145,9 @@ void write_reports(const Endpoints& endpoints, ShipStatusWriter& writer, int sto
     auto reports = reports_of(endpoints);
     if (reports == written && ++quiet_ticks < kMaxQuietTicks) continue;
     const auto done = writer.write(reports);
-    if (!done && is_well) log("profctl status can't show what ship does: " + done.error().message);
+    if (!done && is_well) {
+      log("profctl status can't show what ship does: " + error_text(done.error()));
+    }
     is_well = done.has_value();
     written = std::move(reports);
     quiet_ticks = 0;

@@ -5,16 +5,13 @@
 #include <toml++/toml.h>
 
 #include "daemon/service/config_keys.h"
+#include "formats/base/errors.h"
 #include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
 
 constexpr const char* kDefault = "default";
-
-std::string one_line(const Error& error) {
-  return error.message + (error.hint.empty() ? "" : " (" + error.hint + ")");
-}
 
 // Copies a value by way of its text in the file, which works for every type.
 void keep_value(const ConfigKey& key, const ConfigReading& from, ConfigReading& to) {
@@ -40,7 +37,7 @@ RunningConfig::Reload RunningConfig::reload() {
   ConfigReading fresh = read_config(source_);
   Reload reload;
   problems_.clear();
-  for (const Error& error : fresh.errors) problems_.push_back(one_line(error));
+  for (const Error& error : fresh.errors) problems_.push_back(error_text(error));
   if (!fresh.errors.empty()) {
     reload.errors = std::move(fresh.errors);
     return reload;

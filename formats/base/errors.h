@@ -22,4 +22,9 @@ inline constexpr const char* kCutFileHint =
   return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
 }
 
+// On one line, for logs: "could not read /x: Permission denied (run profctl as root)".
+[[nodiscard]] inline std::string error_text(const Error& error) {
+  return error.message + (error.hint.empty() ? "" : " (" + error.hint + ")");
+}
+
 }  // namespace profd

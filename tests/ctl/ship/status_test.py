@@ -134,6 +134,7 @@ def main() -> None:
             eventually((directory / "profd.sock").exists, "profd listens")
             shipper.start()
             works(shipper)
+            in_use(shipper)
             refuses(engine, shipper)
             without_daemon(daemon, shipper)
             daemon = start_daemon(directory)
@@ -164,6 +165,23 @@ def works(shipper: Shipper) -> None:
     points = shipper.doctor()
     assert points["ship"]["state"] == "ok", points["ship"]
     assert points["ship/a"]["state"] == "ok" and "takes requests" in points["ship/a"]["message"], points["ship/a"]
+
+
+def in_use(shipper: Shipper) -> None:
+    """A second process, whose reports nobody could read, says what to do."""
+    directory = shipper.directory / "second"
+    directory.mkdir()
+    config = directory / "ship.toml"
+    config.write_text('[[pyroscope]]\nname = "b"\nurl = "http://127.0.0.1:9"\n')
+    log = directory / "log"
+    second = subprocess.Popen(
+        [BUILD / "profctl", "--socket", shipper.directory / "profd.sock", "ship", "--config", config, "--state-dir", directory,
+         "--runtime-dir", shipper.directory / "run"], stderr=log.open("w"))
+    try:
+        eventually(lambda: "end that one, or give another --runtime-dir" in log.read_text(), "the hint is logged")
+    finally:
+        second.kill()
+        second.wait()
 
 
 def refuses(engine: StandIn, shipper: Shipper) -> None:
