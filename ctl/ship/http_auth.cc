@@ -7,6 +7,7 @@
 
 #include <sodium/utils.h>
 
+#include "formats/base/base64.h"
 #include "formats/base/errors.h"
 #include "formats/base/unique_fd.h"
 #include "formats/base/whole_file.h"
@@ -89,14 +90,9 @@ Result<std::string> read_authorization(const HttpAuth& auth) {
 }
 
 std::string basic_authorization(std::string_view user, std::string_view password) {
-  constexpr int kForm = sodium_base64_VARIANT_ORIGINAL;
   std::string plain(user);
   plain.append(":").append(password);
-  std::string coded(::sodium_base64_encoded_len(plain.size(), kForm), '\0');
-  ::sodium_bin2base64(coded.data(), coded.size(),
-                      reinterpret_cast<const unsigned char*>(plain.data()), plain.size(), kForm);
-  coded.pop_back();  // the zero at its end
-  return "Basic " + coded;
+  return "Basic " + base64_text(plain);
 }
 
 std::string without_secrets(std::string text, std::string_view authorization) {

@@ -6,9 +6,9 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <sodium.h>
 
 #include "ctl/ship/engine.h"
+#include "formats/base/base64.h"
 #include "formats/base/errors.h"
 #include "formats/base/gzip.h"
 #include "formats/base/json_text.h"
@@ -41,16 +41,6 @@ bool is_prometheus_name(std::string_view name) {
   return !name.empty() && !is_ascii_digit(name.front()) && std::ranges::all_of(name, [](char c) {
     return is_ascii_letter(c) || is_ascii_digit(c) || c == '_';
   });
-}
-
-std::string raw_profile_text(std::string_view bytes) {
-  constexpr int kForm = sodium_base64_VARIANT_ORIGINAL;
-  std::string coded(::sodium_base64_encoded_len(bytes.size(), kForm), '\0');
-  (void)::sodium_bin2base64(coded.data(), coded.size(),
-                            reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                            kForm);
-  coded.pop_back();  // the zero at its end
-  return coded;
 }
 
 boost::json::object label_pair(const std::string& name, const std::string& value) {
@@ -114,7 +104,7 @@ std::string encode_write_raw(const SeriesLabels& labels, std::string_view profil
     pairs.push_back(label_pair(kNodeLabel, host->second));
   }
   return R"({"series":[{"labels":{"labels":)" + json_text(pairs) +
-         R"(},"samples":[{"rawProfile":")" + raw_profile_text(profile) +
+         R"(},"samples":[{"rawProfile":")" + base64_text(profile) +
          R"("}]}],"normalized":true})";
 }
 

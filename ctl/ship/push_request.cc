@@ -1,19 +1,19 @@
 #include "ctl/ship/push_request.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <utility>
 
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid.hpp>
+#include <boost/uuid/uuid_io.hpp>
 #include <protozero/pbf_writer.hpp>
 
 #include "ctl/ship/engine.h"
 #include "formats/base/errors.h"
 #include "formats/base/gzip.h"
-#include "formats/base/seeded_hash.h"
 #include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_writer.h"
 
@@ -135,13 +135,7 @@ PushMessage pyroscope_message(const std::string& tenant, std::string_view body) 
 }
 
 std::string make_uuid() {
-  const unsigned long long high = random_seed();
-  const unsigned long long low = random_seed();
-  std::array<char, 37> text{};
-  (void)std::snprintf(text.data(), text.size(), "%08llx-%04llx-4%03llx-%04llx-%012llx", high >> 32,
-                      (high >> 16) & 0xffff, high & 0xfff, 0x8000 | (low >> 50),
-                      low & 0xffffffffffff);
-  return text.data();
+  return boost::uuids::to_string(boost::uuids::random_generator()());
 }
 
 std::unique_ptr<Engine> make_pyroscope_engine(std::string tenant) {

@@ -4,10 +4,10 @@
 #include <array>
 
 #include <sodium/crypto_hash_sha256.h>
-#include <sodium/utils.h>
 
 #include "ctl/page/page_files.h"
 #include "ctl/views/flame_json.h"
+#include "formats/base/base64.h"
 
 namespace profd {
 namespace {
@@ -23,9 +23,7 @@ std::string hash_of(std::string_view text) {
   std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
   ::crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(text.data()),
                        text.size());
-  constexpr int kForm = sodium_base64_VARIANT_ORIGINAL;
-  std::array<char, sodium_base64_ENCODED_LEN(crypto_hash_sha256_BYTES, kForm)> coded{};
-  return ::sodium_bin2base64(coded.data(), coded.size(), hash.data(), hash.size(), kForm);
+  return base64_text({reinterpret_cast<const char*>(hash.data()), hash.size()});
 }
 
 std::string style() {
