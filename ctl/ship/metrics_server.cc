@@ -1,24 +1,16 @@
 #include "ctl/ship/metrics_server.h"
 
-#include <unistd.h>
-
-#include <exception>
 #include <list>
 #include <optional>
 #include <sstream>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -29,6 +21,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 
+#include "ctl/listen/tcp_listener.h"
 #include "formats/api/metrics_text.h"
 #include "formats/base/errors.h"
 
@@ -86,7 +79,9 @@ std::optional<std::string> refuse_header(const error_code& error) {
 class TcpMetricsServer final : public MetricsServer {
  public:
   TcpMetricsServer(const tcp::endpoint& address, MakeText make_text, const MetricsLimits& limits)
-      : acceptor_(io_, address), make_text_(std::move(make_text)), limits_(limits) {}
+      : listener_(address, limits.connections),
+        make_text_(std::move(make_text)),
+        limits_(limits) {}
 
   ~TcpMetricsServer() override {
     pool_.stop();
@@ -95,45 +90,23 @@ class TcpMetricsServer final : public MetricsServer {
 
   [[nodiscard]] std::string url() const override {
     std::ostringstream text;
-    text << "http://" << acceptor_.local_endpoint() << kMetricsPath;
+    text << "http://" << listener_.address() << kMetricsPath;
     return text.str();
   }
 
   [[nodiscard]] bool is_public() const override {
-    return !acceptor_.local_endpoint().address().is_loopback();
+    return !listener_.address().address().is_loopback();
   }
 
   void run(int stop_fd) override {
-    asio::posix::stream_descriptor stop(io_, ::dup(stop_fd));
-    stop.async_wait(asio::posix::stream_descriptor::wait_read,
-                    [this](const error_code&) { io_.stop(); });
-    asio::co_spawn(io_, accept_all(), asio::detached);
-    io_.run();
+    listener_.run(
+        stop_fd, [this](tcp::socket socket) { return serve(std::move(socket)); },
+        [this] { return close_oldest(); });
   }
 
  private:
-  asio::awaitable<void> accept_all() {
-    while (true) {
-      auto accepting = acceptor_.async_accept(kMetricsTuple);
-      auto accepted = co_await std::move(accepting);
-      if (std::get<0>(accepted)) {
-        // No descriptor is free: some are soon.
-        asio::steady_timer pause(io_, std::chrono::milliseconds(100));
-        auto waiting = pause.async_wait(kMetricsTuple);
-        co_await std::move(waiting);
-        continue;
-      }
-      if (!make_room()) continue;  // closes it
-      ++connections_;
-      auto serving = serve(std::move(std::get<1>(accepted)));
-      asio::co_spawn(io_, std::move(serving),
-                     [this](const std::exception_ptr&) { --connections_; });
-    }
-  }
-
   // False: all connections have whole requests, which are answered soon.
-  bool make_room() {
-    if (connections_ < limits_.connections) return true;
+  bool close_oldest() {
     if (reading_.empty()) return false;
     reading_.front()->close();
     reading_.pop_front();
@@ -179,9 +152,7 @@ class TcpMetricsServer final : public MetricsServer {
   }
 
   std::list<beast::tcp_stream*> reading_;  // connections without a whole request, the oldest first
-  std::size_t connections_ = 0;
-  asio::io_context io_;
-  tcp::acceptor acceptor_;
+  TcpListener listener_;
   MakeText make_text_;
   MetricsLimits limits_;
   std::string text_;  // the last answer

@@ -1,24 +1,18 @@
 #include "ctl/web/web_server.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <optional>
 #include <sstream>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -34,6 +28,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include "ctl/listen/tcp_listener.h"
 #include "ctl/web/web_access.h"
 #include "ctl/web/web_tls.h"
 #include "formats/base/errors.h"
@@ -116,10 +111,10 @@ class TcpWebServer final : public WebServer {
  public:
   TcpWebServer(const tcp::endpoint& address, Answer answer, std::shared_ptr<WebTls> tls,
                const WebLimits& limits)
-      : acceptor_(io_, address),
+      : listener_(address, limits.connections),
         tls_(std::move(tls)),
         access_(WebAccess::make_token(), tls_ ? "https" : "http",
-                own_hosts(acceptor_.local_endpoint(), tls_)),
+                own_hosts(listener_.address(), tls_)),
         url_(make_url()),
         answer_(std::move(answer)),
         limits_(limits) {}
@@ -132,16 +127,12 @@ class TcpWebServer final : public WebServer {
   [[nodiscard]] std::string url() const override { return url_; }
 
   void run(int stop_fd) override {
-    asio::posix::stream_descriptor stop(io_, ::dup(stop_fd));
-    stop.async_wait(asio::posix::stream_descriptor::wait_read,
-                    [this](const error_code&) { io_.stop(); });
-    asio::co_spawn(io_, accept_all(), asio::detached);
-    io_.run();
+    listener_.run(stop_fd, [this](tcp::socket socket) { return serve(std::move(socket)); });
   }
 
  private:
   [[nodiscard]] std::string make_url() const {
-    const tcp::endpoint endpoint = acceptor_.local_endpoint();
+    const tcp::endpoint endpoint = listener_.address();
     std::ostringstream text;
     text << access_.scheme() << "://";
     const std::string name = tls_ ? tls_->name() : "";
@@ -152,25 +143,6 @@ class TcpWebServer final : public WebServer {
     }
     text << "/?token=" << access_.token();
     return text.str();
-  }
-
-  asio::awaitable<void> accept_all() {
-    while (true) {
-      auto accepting = acceptor_.async_accept(kAsTuple);
-      auto accepted = co_await std::move(accepting);
-      if (std::get<0>(accepted)) {
-        // No descriptor is free: some are soon.
-        asio::steady_timer pause(io_, std::chrono::milliseconds(100));
-        auto waiting = pause.async_wait(kAsTuple);
-        co_await std::move(waiting);
-        continue;
-      }
-      if (connections_ == limits_.connections) continue;  // closes it
-      ++connections_;
-      auto serving = serve(std::move(std::get<1>(accepted)));
-      asio::co_spawn(io_, std::move(serving),
-                     [this](const std::exception_ptr&) { --connections_; });
-    }
   }
 
   asio::awaitable<void> serve(tcp::socket socket) {
@@ -257,7 +229,7 @@ class TcpWebServer final : public WebServer {
     auto working = on_worker(std::move(job));
     WebReply reply = co_await std::move(working);
     while (reply.then) {
-      asio::steady_timer timer(io_, reply.wait);
+      asio::steady_timer timer(listener_.context(), reply.wait);
       auto waiting = timer.async_wait(kAsTuple);
       co_await std::move(waiting);
       auto next = on_worker(std::move(reply.then));
@@ -290,14 +262,12 @@ class TcpWebServer final : public WebServer {
     co_return true;
   }
 
-  asio::io_context io_;
-  tcp::acceptor acceptor_;
+  TcpListener listener_;
   std::shared_ptr<WebTls> tls_;  // null: HTTP without TLS
   WebAccess access_;
   std::string url_;
   Answer answer_;
   WebLimits limits_;
-  std::size_t connections_ = 0;
   asio::thread_pool pool_{1};  // ends before what its jobs use
 };
 
