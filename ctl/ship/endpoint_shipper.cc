@@ -214,13 +214,12 @@ PprofResult<std::string> EndpointShipper::encode(const ServicePart& part) {
 }
 
 bool EndpointShipper::send(const std::string& name, const std::string& encoded) {
+  if (asks_first_) {
+    if (const auto answered = ask(); !answered) return wait_after_failure(answered.error());
+    asks_first_ = false;
+  }
   if (auto connected = parts_.client.connect(); !connected) {
     return wait_after_failure(connected.error());
-  }
-  if (asks_first_) {
-    const PushOutcome outcome = ask();
-    if (outcome.kind == PushOutcome::Kind::kUnknown) return wait_after_failure(outcome.error);
-    asks_first_ = false;
   }
   if (!position_.is_in_flight(name)) {
     position_.put_in_flight(name);
@@ -236,8 +235,13 @@ bool EndpointShipper::send(const std::string& name, const std::string& encoded) 
   return settle(outcome, encoded.size());
 }
 
-PushOutcome EndpointShipper::ask() {
-  return parts_.engine.classify(parts_.client.push(parts_.engine.empty_request()));
+Result<void> EndpointShipper::ask() {
+  const PushReply reply = parts_.client.push(parts_.engine.empty_request());
+  const PushOutcome outcome = parts_.engine.classify(reply);
+  const bool is_answer = reply.reached == PushReply::Reached::kAnswered &&
+                         outcome.kind != PushOutcome::Kind::kUnknown;
+  if (!is_answer) return outcome.error;
+  return {};
 }
 
 bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_bytes) {

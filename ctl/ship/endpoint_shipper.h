@@ -112,7 +112,8 @@ class EndpointShipper {
   [[nodiscard]] PprofResult<std::string> encode(const ServicePart& part);
   // The first of the parts that wait.
   [[nodiscard]] bool send(const std::string& name, const std::string& encoded);
-  [[nodiscard]] PushOutcome ask();  // with a request without profiles
+  // An error: it does not answer a request without profiles, or for its engine.
+  [[nodiscard]] Result<void> ask();
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);
   [[nodiscard]] bool finish(const std::string& name);
   [[nodiscard]] bool is_end_overdue();

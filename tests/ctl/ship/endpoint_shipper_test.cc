@@ -88,6 +88,10 @@ class Endpoint final : public PushClient {
     reply.status = gateway.value_or(200);
     if (is_without_profiles(message)) {
       ++questions;
+      if (is_away) {
+        reply.reached = PushReply::Reached::kNotSent;
+        reply.error = fail(error_of_connect, "refused");
+      }
       return reply;
     }
     ++requests;
@@ -395,6 +399,21 @@ TEST_F(EndpointShipperTest, AnOutageBehindAGatewayMakesOneProfileUnknown) {
   EXPECT_THAT(endpoint_.stored, SizeIs(29));
   EXPECT_GT(endpoint_.questions, 5);
   EXPECT_THAT(log_, ElementsAre(HasSubstr("fails"), HasSubstr("works again")));
+}
+
+TEST_F(EndpointShipperTest, AnEndpointThatIsAwayMeanwhileIsAskedAgain) {
+  history_.add(0, 3);
+  endpoint_.reply_once(502);
+  endpoint_.on_push = [this] { endpoint_.is_away = endpoint_.requests == 1; };
+  clock_.on_wait = [this] {
+    if (endpoint_.questions < 2) return;
+    endpoint_.is_away = false;  // and its engine is down
+    if (endpoint_.questions < 5) endpoint_.gateway = 502;
+    if (endpoint_.questions >= 5) endpoint_.gateway.reset();
+  };
+  EXPECT_THAT(ship().profiles_dropped, ElementsAre(Pair("unknown", 1)));
+  EXPECT_EQ(endpoint_.requests, 3);
+  EXPECT_THAT(endpoint_.stored, SizeIs(2));
 }
 
 TEST_F(EndpointShipperTest, ARefusalOfARequestWithoutProfilesIsAnAnswer) {
