@@ -56,7 +56,11 @@ class RootsPoll {
   [[nodiscard]] std::chrono::milliseconds slowest() const {
     return std::chrono::milliseconds(answers_->slowest_ms);
   }
-  // Of the slowest answer: what the io thread of the daemon ran, and waited for a CPU.
+  // Of the slowest answer: the time to connect, and what the io thread of the daemon ran, and waited
+  // for a CPU.
+  [[nodiscard]] std::chrono::milliseconds connecting() const {
+    return std::chrono::milliseconds(answers_->connecting_ms);
+  }
   [[nodiscard]] std::chrono::milliseconds ran() const {
     return std::chrono::milliseconds(answers_->ran_ms);
   }
@@ -73,6 +77,7 @@ class RootsPoll {
     std::atomic<std::uint64_t> good = 0;
     std::atomic<std::uint64_t> failed = 0;
     std::atomic<std::int64_t> slowest_ms = 0;
+    std::atomic<std::int64_t> connecting_ms = 0;
     std::atomic<std::int64_t> ran_ms = 0;
     std::atomic<std::int64_t> waited_ms = 0;
     std::atomic<std::int64_t> stolen_ms = 0;
@@ -107,9 +112,12 @@ class RootsPoll {
     const Times before = times_of(::getpid());
     const Times daemon_before = times_of(daemon_);
     const auto began = std::chrono::steady_clock::now();
+    auto connected = began;
     bool is_good = false;
     try {
-      is_good = RawClient(socket).ask("GET", "/v1/status").status == 200;
+      RawClient client(socket);
+      connected = std::chrono::steady_clock::now();
+      is_good = client.ask("GET", "/v1/status").status == 200;
     } catch (const std::exception&) {  // counts as failed
     }
     ++(is_good ? answers_->good : answers_->failed);
@@ -122,6 +130,7 @@ class RootsPoll {
     const std::int64_t took_ms = ((ended - began).count() - waited_ns) / kNsOfMs - stolen;
     if (took_ms > answers_->slowest_ms) {
       answers_->slowest_ms = took_ms;
+      answers_->connecting_ms = (connected - began).count() / kNsOfMs;
       answers_->ran_ms = (daemon_after.ran_ns - daemon_before.ran_ns) / kNsOfMs;
       answers_->waited_ms = (daemon_after.waited_ns - daemon_before.waited_ns) / kNsOfMs;
     }
