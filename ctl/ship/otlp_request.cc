@@ -241,25 +241,32 @@ class OtlpRequest {
     message.add_int64(field::kPeriod, profile_.period);
   }
 
-  void write_value_type(pbf_writer& message, std::uint32_t field, const PprofValueType& type) {
+  // `fill` writes the fields of the entry.
+  template <class Fill>
+  void add_entry(pbf_writer& parent, std::uint32_t field, const Fill& fill) {
     entry_.clear();
     pbf_writer entry(entry_);
-    add_index(entry, otlp::value_type::kType, index_of(profile_.add_text(type.type)));
-    add_index(entry, otlp::value_type::kUnit, index_of(profile_.add_text(type.unit)));
-    message.add_message(field, entry_);
+    fill(entry);
+    parent.add_message(field, entry_);
+  }
+
+  void write_value_type(pbf_writer& message, std::uint32_t field, const PprofValueType& type) {
+    add_entry(message, field, [&](pbf_writer& entry) {
+      add_index(entry, otlp::value_type::kType, index_of(profile_.add_text(type.type)));
+      add_index(entry, otlp::value_type::kUnit, index_of(profile_.add_text(type.unit)));
+    });
   }
 
   void write_sample(pbf_writer& message, std::uint32_t place, std::size_t type) {
     const std::int64_t value = profile_.values(place)[type];
     if (value == 0) return;
     const PprofSample& sample = profile_.samples()[place];
-    entry_.clear();
-    pbf_writer entry(entry_);
-    entry.add_int32(otlp::sample::kStack, entry_of(sample.stack));
     const std::vector<std::int32_t> attributes = attributes_of(sample.labels);
-    entry.add_packed_int32(otlp::sample::kAttributes, attributes.begin(), attributes.end());
-    entry.add_packed_int64(otlp::sample::kValues, &value, &value + 1);
-    message.add_message(otlp::profile::kSample, entry_);
+    add_entry(message, otlp::profile::kSample, [&](pbf_writer& entry) {
+      entry.add_int32(otlp::sample::kStack, entry_of(sample.stack));
+      entry.add_packed_int32(otlp::sample::kAttributes, attributes.begin(), attributes.end());
+      entry.add_packed_int64(otlp::sample::kValues, &value, &value + 1);
+    });
   }
 
   std::vector<std::int32_t> attributes_of(std::uint32_t label_set) {
@@ -308,53 +315,48 @@ class OtlpRequest {
   void write_no_link(pbf_writer& dictionary) {
     constexpr std::size_t kTraceIdBytes = 16;
     constexpr std::size_t kSpanIdBytes = 8;
-    entry_.clear();
-    pbf_writer entry(entry_);
-    entry.add_bytes(otlp::link::kTraceId, std::string(kTraceIdBytes, '\0'));
-    entry.add_bytes(otlp::link::kSpanId, std::string(kSpanIdBytes, '\0'));
-    dictionary.add_message(otlp::dictionary::kLink, entry_);
+    add_entry(dictionary, otlp::dictionary::kLink, [](pbf_writer& entry) {
+      entry.add_bytes(otlp::link::kTraceId, std::string(kTraceIdBytes, '\0'));
+      entry.add_bytes(otlp::link::kSpanId, std::string(kSpanIdBytes, '\0'));
+    });
   }
 
   void write_mapping(pbf_writer& dictionary, const PprofMapping& mapping) {
     namespace field = otlp::mapping;
-    entry_.clear();
-    pbf_writer entry(entry_);
-    entry.add_uint64(field::kStart, mapping.start);
-    entry.add_uint64(field::kLimit, mapping.limit);
-    entry.add_uint64(field::kFileOffset, mapping.file_offset);
-    add_index(entry, field::kFile, index_of(mapping.file));
-    if (mapping.build_id != 0) {
+    add_entry(dictionary, otlp::dictionary::kMapping, [&](pbf_writer& entry) {
+      entry.add_uint64(field::kStart, mapping.start);
+      entry.add_uint64(field::kLimit, mapping.limit);
+      entry.add_uint64(field::kFileOffset, mapping.file_offset);
+      add_index(entry, field::kFile, index_of(mapping.file));
+      if (mapping.build_id == 0) return;
       const std::array attributes{attribute(build_id_key_, mapping.build_id)};
       entry.add_packed_int32(field::kAttributes, attributes.begin(), attributes.end());
-    }
-    dictionary.add_message(otlp::dictionary::kMapping, entry_);
+    });
   }
 
   void write_location(pbf_writer& dictionary, const PprofLocation& location) {
     namespace field = otlp::location;
-    entry_.clear();
-    pbf_writer entry(entry_);
-    if (location.mapping != PprofLocation::kNoMapping) {
-      entry.add_int32(field::kMapping, entry_of(location.mapping));
-    }
-    entry.add_uint64(field::kAddress, location.address);
-    for (const PprofLine& line : profile_.lines(location.lines)) {
-      pbf_writer part(entry, field::kLine);
-      part.add_int32(otlp::line::kFunction, entry_of(line.function));
-      part.add_int64(otlp::line::kLine, line.line);
-    }
-    dictionary.add_message(otlp::dictionary::kLocation, entry_);
+    add_entry(dictionary, otlp::dictionary::kLocation, [&](pbf_writer& entry) {
+      if (location.mapping != PprofLocation::kNoMapping) {
+        entry.add_int32(field::kMapping, entry_of(location.mapping));
+      }
+      entry.add_uint64(field::kAddress, location.address);
+      for (const PprofLine& line : profile_.lines(location.lines)) {
+        pbf_writer part(entry, field::kLine);
+        part.add_int32(otlp::line::kFunction, entry_of(line.function));
+        part.add_int64(otlp::line::kLine, line.line);
+      }
+    });
   }
 
   void write_function(pbf_writer& dictionary, const PprofFunction& function) {
     namespace field = otlp::function;
-    entry_.clear();
-    pbf_writer entry(entry_);
-    add_index(entry, field::kName, index_of(function.name));
-    add_index(entry, field::kSystemName, index_of(function.system_name));
-    add_index(entry, field::kFile, index_of(function.file));
-    entry.add_int64(field::kStartLine, function.start_line);
-    dictionary.add_message(otlp::dictionary::kFunction, entry_);
+    add_entry(dictionary, otlp::dictionary::kFunction, [&function](pbf_writer& entry) {
+      add_index(entry, field::kName, index_of(function.name));
+      add_index(entry, field::kSystemName, index_of(function.system_name));
+      add_index(entry, field::kFile, index_of(function.file));
+      entry.add_int64(field::kStartLine, function.start_line);
+    });
   }
 
   void write_stacks(pbf_writer& dictionary) {
@@ -364,19 +366,17 @@ class OtlpRequest {
       for (const std::uint32_t location : profile_.stack(i)) {
         locations.push_back(entry_of(location));
       }
-      entry_.clear();
-      pbf_writer entry(entry_);
-      entry.add_packed_int32(otlp::stack::kLocations, locations.begin(), locations.end());
-      dictionary.add_message(otlp::dictionary::kStack, entry_);
+      add_entry(dictionary, otlp::dictionary::kStack, [&locations](pbf_writer& entry) {
+        entry.add_packed_int32(otlp::stack::kLocations, locations.begin(), locations.end());
+      });
     }
   }
 
   void write_attribute(pbf_writer& dictionary, std::uint32_t key, std::uint32_t text) {
-    entry_.clear();
-    pbf_writer entry(entry_);
-    entry.add_int32(otlp::attribute::kKey, index_of(key));
-    write_text_value(entry, otlp::attribute::kValue, profile_.text(text));
-    dictionary.add_message(otlp::dictionary::kAttribute, entry_);
+    add_entry(dictionary, otlp::dictionary::kAttribute, [&](pbf_writer& entry) {
+      entry.add_int32(otlp::attribute::kKey, index_of(key));
+      write_text_value(entry, otlp::attribute::kValue, profile_.text(text));
+    });
   }
 
   PprofProfile profile_;
