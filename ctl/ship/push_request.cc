@@ -1,7 +1,5 @@
 #include "ctl/ship/push_request.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -83,16 +81,6 @@ class Pyroscope final : public Engine {
 };
 
 }  // namespace
-
-std::string series_name(const PprofTables& window) {
-  if (window.sample_types.empty()) return "profile";
-  const PprofTables::ValueType& type = window.sample_types.back();
-  std::string name(window.texts[type.type]);
-  if (name == "cpu" && window.texts[type.unit] == "nanoseconds") return "process_cpu";
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name.empty() ? "profile" : name;
-}
 
 Result<void> check_labels(const SeriesLabels& labels) {
   if (labels.size() > kMaxLabels) {

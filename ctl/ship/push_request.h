@@ -14,13 +14,8 @@
 #include "ctl/ship/push_client.h"
 #include "ctl/ship/window_split.h"
 #include "formats/base/result.h"
-#include "formats/profile/pprof_tables.h"
 
 namespace profd {
-
-// The __name__ of a series: "process_cpu" for CPU time, else the type of the last value with "_"
-// for what Pyroscope does not accept.
-[[nodiscard]] std::string series_name(const PprofTables& window);
 
 // kInvalidArgument: the labels are over a limit, and Pyroscope would refuse the series.
 [[nodiscard]] Result<void> check_labels(const SeriesLabels& labels);

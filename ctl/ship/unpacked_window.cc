@@ -52,7 +52,8 @@ PprofResult<WindowTime> UnpackedWindow::open(std::string file) {
     return in_use.error();
   }
   const PprofTables& tables = contents_->tables;
-  return WindowTime{.start = ShipTime(std::chrono::nanoseconds(tables.time_ns)),
+  using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
+  return WindowTime{.start = Time(std::chrono::nanoseconds(tables.time_ns)),
                     .length = std::chrono::nanoseconds(tables.duration_ns)};
 }
 

@@ -17,7 +17,6 @@
 #include <mutex>
 #include <string>
 
-#include "ctl/ship/ship_state.h"
 #include "ctl/ship/window_split.h"
 #include "formats/profile/pprof_profile.h"
 #include "formats/profile/pprof_refusal.h"
@@ -56,7 +55,7 @@ class WindowMemory {
 };
 
 struct WindowTime {
-  ShipTime start;
+  std::chrono::sys_time<std::chrono::nanoseconds> start;
   std::chrono::nanoseconds length{};
 };
 

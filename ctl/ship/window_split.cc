@@ -1,6 +1,7 @@
 #include "ctl/ship/window_split.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <set>
 #include <span>
@@ -10,7 +11,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
-#include "ctl/ship/push_request.h"
 #include "formats/base/json_members.h"
 #include "formats/base/json_text.h"
 #include "formats/base/utf8_text.h"
@@ -119,6 +119,18 @@ std::set<std::int64_t> user_processes(const PprofTables& window,
     if (!is_kernel) pids.insert(pid_of(window, window.labels_of(samples.front())));
   }
   return pids;
+}
+
+// The __name__ of a series: "process_cpu" for CPU time, else the type of the last value with "_"
+// for what engines do not accept.
+std::string series_name(const PprofTables& window) {
+  if (window.sample_types.empty()) return "profile";
+  const PprofTables::ValueType& type = window.sample_types.back();
+  std::string name(window.texts[type.type]);
+  if (name == "cpu" && window.texts[type.unit] == "nanoseconds") return "process_cpu";
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name.empty() ? "profile" : name;
 }
 
 SeriesLabels series_of(const Service& service, const PprofTables& window,

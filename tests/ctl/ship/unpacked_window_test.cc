@@ -48,7 +48,7 @@ TEST(UnpackedWindowTest, AWindowHasItsTimeAndItsParts) {
   UnpackedWindow window(memory);
   const auto time = window.open(file_of("a", 3));
   ASSERT_TRUE(time);
-  EXPECT_EQ(time->start, ShipTime(std::chrono::nanoseconds(1'000)));
+  EXPECT_EQ(time->start.time_since_epoch(), std::chrono::nanoseconds(1'000));
   EXPECT_EQ(time->length, std::chrono::minutes(1));
   const auto profiles = profiles_of(window);
   ASSERT_THAT(profiles, testing::SizeIs(3));
