@@ -26,14 +26,14 @@
 #include <vector>
 
 #include "ctl/ship/endpoint_report.h"
-#include "ctl/ship/engine.h"
-#include "ctl/ship/push_client.h"
-#include "ctl/ship/push_outcome.h"
+#include "ctl/ship/engines/engine.h"
 #include "ctl/ship/send_turn.h"
 #include "ctl/ship/ship_position.h"
 #include "ctl/ship/ship_state.h"
-#include "ctl/ship/unpacked_window.h"
-#include "ctl/ship/window_split.h"
+#include "ctl/ship/transport/push_client.h"
+#include "ctl/ship/transport/push_outcome.h"
+#include "ctl/ship/windows/unpacked_window.h"
+#include "ctl/ship/windows/window_split.h"
 #include "formats/base/result.h"
 #include "formats/profile/pprof_refusal.h"
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "ctl/ship/engine.h"
-#include "ctl/ship/http_endpoint.h"
+#include "ctl/ship/engines/engine.h"
 #include "ctl/ship/ship_config.h"
+#include "ctl/ship/transport/http_endpoint.h"
 
 namespace profd {
 

@@ -8,9 +8,9 @@
 
 #include "ctl/client/service_commands.h"
 #include "ctl/ship/engine_endpoint.h"
-#include "ctl/ship/push_outcome.h"
 #include "ctl/ship/ship_config.h"
 #include "ctl/ship/ship_status.h"
+#include "ctl/ship/transport/push_outcome.h"
 
 namespace profd {
 namespace {

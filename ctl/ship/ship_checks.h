@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "ctl/ship/engine.h"
-#include "ctl/ship/http_endpoint.h"
-#include "ctl/ship/push_client.h"
+#include "ctl/ship/engines/engine.h"
+#include "ctl/ship/transport/http_endpoint.h"
+#include "ctl/ship/transport/push_client.h"
 #include "formats/api/check_report.h"
 
 namespace profd {

@@ -37,8 +37,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ctl/ship/http_endpoint.h"
-#include "ctl/ship/window_split.h"
+#include "ctl/ship/transport/http_endpoint.h"
+#include "ctl/ship/windows/window_split.h"
 #include "formats/base/result.h"
 
 namespace profd {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "ctl/ship/ship_state.h"
-#include "ctl/ship/window_split.h"
+#include "ctl/ship/windows/window_split.h"
 #include "formats/base/result.h"
 
 namespace profd {

@@ -15,11 +15,11 @@
 #include "ctl/ship/endpoint_shipper.h"
 #include "ctl/ship/engine_endpoint.h"
 #include "ctl/ship/metrics_server.h"
-#include "ctl/ship/push_client.h"
 #include "ctl/ship/ship_metrics.h"
 #include "ctl/ship/ship_state.h"
 #include "ctl/ship/ship_status.h"
-#include "ctl/ship/unpacked_window.h"
+#include "ctl/ship/transport/push_client.h"
+#include "ctl/ship/windows/unpacked_window.h"
 #include "formats/base/errors.h"
 #include "formats/base/seeded_hash.h"
 

@@ -4,9 +4,9 @@
     tests/bench/fleet_simulation.py [--hosts 10000] [--check]
 
 The sizes of windows are measured (docs/fleet.md says where); all else is computed. The turns of hosts and the pauses
-are those of ctl/ship/send_turn.cc, ctl/ship/push_outcome.cc and ctl/ship/endpoint_shipper.cc, but for halves, which are
-more requests of fewer bytes. --check fails where the load of a second is over 1.2 times the mean, or where a fleet does
-not come back. Deterministic.
+are those of ctl/ship/send_turn.cc, ctl/ship/transport/push_outcome.cc and ctl/ship/endpoint_shipper.cc, but for halves,
+which are more requests of fewer bytes. --check fails where the load of a second is over 1.2 times the mean, or where a
+fleet does not come back. Deterministic.
 """
 
 import argparse

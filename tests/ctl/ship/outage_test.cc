@@ -21,8 +21,8 @@
 #include <gmock/gmock.h>
 
 #include "ctl/ship/endpoint_shipper.h"
-#include "ctl/ship/engine.h"
-#include "ctl/ship/push_client.h"
+#include "ctl/ship/engines/engine.h"
+#include "ctl/ship/transport/push_client.h"
 #include "formats/base/gzip.h"
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ship/a_certificate.h"

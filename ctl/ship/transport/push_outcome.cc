@@ -1,0 +1,181 @@
+#include "ctl/ship/transport/push_outcome.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <boost/json/object.hpp>
+#include <protozero/exception.hpp>
+#include <protozero/pbf_reader.hpp>
+
+#include "formats/base/errors.h"
+#include "formats/base/json_text.h"
+#include "formats/base/log_text.h"
+
+namespace profd {
+namespace {
+
+using Kind = PushOutcome::Kind;
+
+bool is_json(const PushReply& reply) { return reply.content_type.starts_with("application/json"); }
+
+bool is_html_page(const PushReply& reply) { return reply.content_type.starts_with("text/html"); }
+
+bool is_protobuf(const PushReply& reply) {
+  return reply.content_type.starts_with("application/x-protobuf");
+}
+
+// The message of a google.rpc.Status, "" without one.
+std::string message_of_status(std::string_view bytes) {
+  constexpr std::uint32_t kMessage = 2;
+  try {
+    protozero::pbf_reader status(bytes.data(), bytes.size());
+    while (status.next()) {
+      if (status.tag_and_type() ==
+          protozero::tag_and_type(kMessage, protozero::pbf_wire_type::length_delimited)) {
+        return status.get_string();
+      }
+      status.skip();
+    }
+  } catch (const protozero::exception&) {  // cut, or something else
+  }
+  return {};
+}
+
+// The message of an answer in JSON or protobuf; of another one, its beginning. A page says no more
+// than its status.
+std::string message_of(const PushReply& reply) {
+  if (is_html_page(reply)) return {};
+  if (is_protobuf(reply)) return log_text(message_of_status(reply.body));
+  const auto value = parse_json(reply.body, 8);
+  if (is_json(reply) && value && value->is_object()) {
+    const auto* const message = value->as_object().if_contains("message");
+    if (message != nullptr && message->is_string()) {
+      return log_text(std::string_view(message->as_string().data(), message->as_string().size()));
+    }
+  }
+  return log_text(reply.body);
+}
+
+Error answer_error(ErrorCode code, const PushReply& reply, const std::string& hint = {}) {
+  const std::string message = message_of(reply);
+  return fail(code,
+              "the endpoint answered " + std::to_string(reply.status) +
+                  (message.empty() ? "" : ": " + message),
+              hint);
+}
+
+PushOutcome wrong_place(const PushReply& reply, const std::string& what,
+                        const EngineAnswers& engine) {
+  return {
+      .kind = Kind::kLater,
+      .retry_after = std::nullopt,
+      .error = fail(
+          ErrorCode::kUnsupported, what + " (status " + std::to_string(reply.status) + ")",
+          "check the url of the endpoint: " + std::string(engine.method) + " is to be below it")};
+}
+
+PushOutcome page_instead_of(const PushReply& reply, const EngineAnswers& engine) {
+  const std::string name(engine.engine);
+  return wrong_place(reply, "the endpoint answers with a page, so it is no " + name, engine);
+}
+
+PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) {
+  PushOutcome outcome;
+  switch (reply.status) {
+    case 401:
+    case 403:
+      outcome.error = answer_error(ErrorCode::kPermissionDenied, reply,
+                                   "check the tenant and the credentials of the endpoint");
+      return outcome;
+    case 407:
+      outcome.error = answer_error(ErrorCode::kPermissionDenied, reply,
+                                   "give the user and password of the proxy in http_proxy");
+      return outcome;
+    case 408:
+    case 425:
+      outcome.error = answer_error(ErrorCode::kUnavailable, reply);
+      return outcome;
+    case 413:
+      outcome.kind = Kind::kTooLarge;
+      outcome.error = answer_error(ErrorCode::kTooLarge, reply);
+      return outcome;
+    // The rate of the tenant, or a message over its limit: both pass better in two halves.
+    case 429:
+      outcome.kind = Kind::kTooLarge;
+      outcome.error = answer_error(ErrorCode::kBusy, reply, "raise the limits of the tenant");
+      outcome.retry_after = parse_retry_after(reply.retry_after).value_or(std::chrono::seconds(1));
+      return outcome;
+    // A gateway has lost the engine's answer or never had the engine (502), waits no longer for it
+    // (504), or was left by its own client (499): the engine may have stored the request.
+    case 499:
+    case 502:
+    case 504:
+      outcome.kind = Kind::kUnknown;
+      outcome.error = answer_error(
+          reply.status == 502 ? ErrorCode::kUnavailable : ErrorCode::kTimeout, reply,
+          "check the engine behind the gateway");
+      return outcome;
+    case 503:
+      outcome.error = answer_error(ErrorCode::kUnavailable, reply);
+      outcome.retry_after = parse_retry_after(reply.retry_after);
+      return outcome;
+    case 404:
+    case 405:
+    case 415:
+    case 501:
+      return wrong_place(reply, "the endpoint does not know " + std::string(engine.method), engine);
+    default:
+      break;
+  }
+  // nginx and squid answer with a page where they refuse a request, too: so those statuses, which
+  // say what is to be done, come first.
+  if (is_html_page(reply) && reply.status / 100 == 4) return page_instead_of(reply, engine);
+  outcome.error = answer_error(ErrorCode::kUnavailable, reply);
+  const bool is_refusal =
+      reply.status / 100 == 4 || (reply.status == 500 && engine.refuses_with_500);
+  if (is_refusal) {
+    outcome.kind = Kind::kRefused;
+    outcome.error.code = ErrorCode::kInvalidArgument;
+  }
+  return outcome;
+}
+
+}  // namespace
+
+PushOutcome classify(const PushReply& reply, const EngineAnswers& engine) {
+  if (reply.reached == PushReply::Reached::kNotSent) {
+    return {.kind = Kind::kLater, .retry_after = std::nullopt, .error = reply.error};
+  }
+  if (reply.reached == PushReply::Reached::kNoAnswer) {
+    return {.kind = Kind::kUnknown, .retry_after = std::nullopt, .error = reply.error};
+  }
+  if (reply.status / 100 == 3) {
+    const std::string place = reply.location.empty() ? "another one" : log_text(reply.location);
+    return wrong_place(reply, "the endpoint redirects to " + place, engine);
+  }
+  if (reply.status / 100 != 2) return classify_error(reply, engine);
+  // Of a proxy, or of another server.
+  if (is_html_page(reply)) return page_instead_of(reply, engine);
+  if (reply.status == 200) {
+    return {.kind = Kind::kStored, .retry_after = std::nullopt, .error = {}};
+  }
+  return wrong_place(reply, "the endpoint is no " + std::string(engine.engine), engine);
+}
+
+std::optional<std::chrono::seconds> parse_retry_after(std::string_view text) {
+  constexpr unsigned kMost = 600;
+  unsigned seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return std::chrono::seconds(std::min(seconds, kMost));
+}
+
+std::chrono::milliseconds backoff(unsigned failures, double random) {
+  constexpr double kFirst = 500;
+  constexpr double kMost = 300'000;
+  const double longest =
+      std::min(kMost, kFirst * static_cast<double>(1U << std::min(failures, 16U)));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(longest * random) + 1);
+}
+
+}  // namespace profd

@@ -1,0 +1,144 @@
+#include "ctl/ship/windows/unpacked_window.h"
+
+#include <optional>
+#include <utility>
+
+#include "formats/base/gzip.h"
+#include "formats/profile/pprof_merge.h"
+#include "formats/profile/pprof_reader.h"
+#include "formats/profile/pprof_tables.h"
+
+namespace profd {
+
+std::size_t WindowMemory::used() const {
+  const std::scoped_lock lock(mutex_);
+  return used_;
+}
+
+struct UnpackedWindow::Contents {
+  std::string bytes;
+  PprofTables tables;               // borrow the bytes
+  std::optional<PprofParts> parts;  // borrow the tables
+};
+
+// The window is in use while this lives.
+class UnpackedWindow::Use {
+ public:
+  explicit Use(UnpackedWindow& window) : window_(window), begun_(window.use()) {}
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  ~Use() { window_.rest(); }
+
+  [[nodiscard]] bool has_begun() const { return begun_.has_value(); }
+  [[nodiscard]] PprofRefusal error() const { return begun_.error(); }
+
+ private:
+  UnpackedWindow& window_;
+  PprofResult<void> begun_;
+};
+
+UnpackedWindow::UnpackedWindow(WindowMemory& memory) : memory_(memory) {}
+
+UnpackedWindow::~UnpackedWindow() { close(); }
+
+PprofResult<WindowTime> UnpackedWindow::open(std::string file) {
+  close();
+  size_ = is_gzip(file) ? stated_gzip_size(file) : file.size();
+  if (size_ > WindowMemory::kMaxBytes) return PprofRefusal::kTooLarge;
+  file_ = std::move(file);
+  const Use in_use(*this);
+  if (!in_use.has_begun()) {
+    close();
+    return in_use.error();
+  }
+  const PprofTables& tables = contents_->tables;
+  using Time = std::chrono::sys_time<std::chrono::nanoseconds>;
+  return WindowTime{.start = Time(std::chrono::nanoseconds(tables.time_ns)),
+                    .length = std::chrono::nanoseconds(tables.duration_ns)};
+}
+
+void UnpackedWindow::close() {
+  {
+    const std::scoped_lock lock(memory_.mutex_);
+    if (contents_) forget();
+  }
+  memory_.has_changed_.notify_all();
+  std::string().swap(file_);
+}
+
+PprofResult<WindowParts> UnpackedWindow::split(const SplitOptions& options) {
+  const Use in_use(*this);
+  if (!in_use.has_begun()) return in_use.error();
+  return split_window(contents_->tables, options);
+}
+
+PprofResult<PprofProfile> UnpackedWindow::profile_of(const ServicePart& part,
+                                                     ThreadLabels threads) {
+  const Use in_use(*this);
+  if (!in_use.has_begun()) return in_use.error();
+  return profile_of_part(*contents_->parts, part, threads);
+}
+
+PprofResult<void> UnpackedWindow::use() {
+  {
+    const std::scoped_lock lock(memory_.mutex_);
+    memory_.idle_.remove(this);
+    if (contents_) return {};
+  }
+  take_memory();
+  auto unpacked = unpack();
+  if (unpacked) {
+    contents_ = std::move(*unpacked);
+    return {};
+  }
+  {
+    const std::scoped_lock lock(memory_.mutex_);
+    forget();
+  }
+  memory_.has_changed_.notify_all();
+  return unpacked.error();
+}
+
+void UnpackedWindow::rest() {
+  {
+    const std::scoped_lock lock(memory_.mutex_);
+    if (!contents_) return;
+    memory_.idle_.push_back(this);
+  }
+  memory_.has_changed_.notify_all();
+}
+
+void UnpackedWindow::take_memory() {
+  std::unique_lock lock(memory_.mutex_);
+  while (!memory_.has_room(size_)) {
+    if (memory_.idle_.empty()) {
+      memory_.has_changed_.wait(lock);
+    } else {
+      memory_.idle_.front()->forget();
+    }
+  }
+  memory_.used_ += size_;
+}
+
+PprofResult<std::unique_ptr<UnpackedWindow::Contents>> UnpackedWindow::unpack() const {
+  auto contents = std::make_unique<Contents>();
+  auto bytes = unpack_pprof(file_, size_);
+  if (!bytes) {
+    // More than it states: a trailer that is malformed.
+    return bytes.error() == PprofRefusal::kTooLarge ? PprofRefusal::kBadGzip : bytes.error();
+  }
+  contents->bytes = std::move(*bytes);
+  auto tables = read_pprof_tables(contents->bytes);
+  if (!tables) return tables.error();
+  contents->tables = std::move(*tables);
+  contents->parts.emplace(contents->tables);
+  return contents;
+}
+
+void UnpackedWindow::forget() {
+  memory_.idle_.remove(this);
+  memory_.used_ -= size_;
+  contents_.reset();
+}
+
+}  // namespace profd

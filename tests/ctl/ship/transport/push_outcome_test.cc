@@ -1,0 +1,120 @@
+#include "ctl/ship/transport/push_outcome.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace profd {
+namespace {
+
+using Kind = PushOutcome::Kind;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Optional;
+
+PushReply answer_of(unsigned status, const std::string& type = "application/json",
+                    const std::string& body = R"({"code":"x","message":"why"})") {
+  PushReply reply;
+  reply.reached = PushReply::Reached::kAnswered;
+  reply.status = status;
+  reply.content_type = type;
+  reply.body = body;
+  return reply;
+}
+
+TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
+  struct Case {
+    unsigned status;
+    Kind kind;
+  };
+  // 499, 502 and 504: a gateway has no answer of an engine that may have stored the request.
+  for (const Case& one : std::vector<Case>{{200, Kind::kStored},
+                                           {204, Kind::kLater},
+                                           {302, Kind::kLater},
+                                           {400, Kind::kRefused},
+                                           {401, Kind::kLater},
+                                           {403, Kind::kLater},
+                                           {404, Kind::kLater},
+                                           {407, Kind::kLater},
+                                           {408, Kind::kLater},
+                                           {413, Kind::kTooLarge},
+                                           {422, Kind::kRefused},
+                                           {429, Kind::kTooLarge},
+                                           {499, Kind::kUnknown},
+                                           {500, Kind::kLater},
+                                           {501, Kind::kLater},
+                                           {502, Kind::kUnknown},
+                                           {503, Kind::kLater},
+                                           {504, Kind::kUnknown}}) {
+    EXPECT_EQ(classify(answer_of(one.status)).kind, one.kind) << one.status;
+  }
+}
+
+TEST(PushOutcomeTest, ARequestThatMayHaveArrivedIsUnknown) {
+  PushReply reply;
+  EXPECT_EQ(classify(reply).kind, Kind::kLater);
+  reply.reached = PushReply::Reached::kNoAnswer;
+  EXPECT_EQ(classify(reply).kind, Kind::kUnknown);
+}
+
+TEST(PushOutcomeTest, APageIsNoPyroscope) {
+  const PushOutcome outcome = classify(answer_of(200, "text/html; charset=utf-8", "<html>"));
+  EXPECT_EQ(outcome.kind, Kind::kLater);
+  EXPECT_THAT(outcome.error.message, HasSubstr("no Pyroscope"));
+  EXPECT_THAT(outcome.error.hint, HasSubstr("url"));
+}
+
+// nginx and squid do that where they refuse a request.
+TEST(PushOutcomeTest, APageHidesNoStatusThatSaysWhatIsToBeDone) {
+  const auto page = [](unsigned status) {
+    PushReply reply = answer_of(status, "text/html", "<html>");
+    reply.retry_after = "30";
+    return classify(reply);
+  };
+  for (const unsigned status : {401U, 403U, 407U}) {
+    EXPECT_EQ(page(status).error.code, ErrorCode::kPermissionDenied) << status;
+    EXPECT_EQ(page(status).kind, Kind::kLater) << status;
+  }
+  EXPECT_EQ(page(413).kind, Kind::kTooLarge);
+  EXPECT_EQ(page(413).error.code, ErrorCode::kTooLarge);
+  EXPECT_EQ(page(429).kind, Kind::kTooLarge);
+  EXPECT_THAT(page(429).retry_after, Optional(std::chrono::seconds(30)));
+  EXPECT_THAT(page(429).error.message, Not(HasSubstr("<html>")));
+  // A page is no answer of an engine that refuses a profile.
+  EXPECT_EQ(page(400).kind, Kind::kLater);
+  EXPECT_THAT(page(400).error.message, HasSubstr("no Pyroscope"));
+}
+
+TEST(PushOutcomeTest, TheMessageIsThatOfTheAnswerAndCanNotControlATerminal) {
+  EXPECT_THAT(classify(answer_of(400)).error.message, HasSubstr("answered 400: why"));
+  const auto plain = classify(answer_of(500, "text/plain", "a\x1b[31m"));
+  EXPECT_THAT(plain.error.message, HasSubstr("a\\x1b[31m"));
+}
+
+TEST(PushOutcomeTest, RetryAfterIsInSecondsAndBounded) {
+  EXPECT_THAT(parse_retry_after("7"), Optional(std::chrono::seconds(7)));
+  EXPECT_THAT(parse_retry_after("99999"), Optional(std::chrono::minutes(10)));
+  for (const char* text : {"", "-1", "1.5", " 1", "Sun, 06 Nov 1994 08:49:37 GMT"}) {
+    EXPECT_FALSE(parse_retry_after(text)) << text;
+  }
+  PushReply reply = answer_of(429);
+  EXPECT_THAT(classify(reply).retry_after, Optional(std::chrono::seconds(1)));
+  reply.retry_after = "30";
+  EXPECT_THAT(classify(reply).retry_after, Optional(std::chrono::seconds(30)));
+  for (const unsigned status : {401U, 408U, 413U, 500U, 502U, 503U, 504U}) {
+    reply.status = status;
+    EXPECT_EQ(classify(reply).retry_after.has_value(), status == 503) << status;
+  }
+}
+
+TEST(PushOutcomeTest, PausesDoubleUpToFiveMinutes) {
+  EXPECT_LE(backoff(0, 0.999).count(), 501);
+  EXPECT_GE(backoff(1, 0.999).count(), 998);
+  EXPECT_GE(backoff(9, 0.999).count(), 255'000);
+  EXPECT_LE(backoff(4'000'000, 0.999).count(), 300'001);
+  EXPECT_GE(backoff(0, 0).count(), 1);
+}
+
+}  // namespace
+}  // namespace profd
