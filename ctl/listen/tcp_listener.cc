@@ -52,8 +52,6 @@ asio::awaitable<void> TcpListener::accept_all() {
   }
 }
 
-bool TcpListener::has_room() const {
-  return connections_ < limit_ || (make_room_ && make_room_());
-}
+bool TcpListener::has_room() const { return connections_ < limit_ || (make_room_ && make_room_()); }
 
 }  // namespace profd

@@ -85,10 +85,9 @@ bool EndpointShipper::leave_future(bool has_names) {
   const auto names = parts_.source.windows_after("");
   if (!names) return wait_for_source(names.error());
   const std::string newest = position_.leave_future(*names, parts_.clock.now());
-  parts_.log("window " + position_.state().window +
-             ", the last one that is done, lies in the future: " +
-             (newest.empty() ? "windows of the present" : "windows after " + newest) +
-             " are sent now");
+  parts_.log(
+      "window " + position_.state().window + ", the last one that is done, lies in the future: " +
+      (newest.empty() ? "windows of the present" : "windows after " + newest) + " are sent now");
   return true;
 }
 
@@ -238,8 +237,8 @@ bool EndpointShipper::send(const std::string& name, const std::string& encoded) 
 Result<void> EndpointShipper::ask() {
   const PushReply reply = parts_.client.push(parts_.engine.empty_request());
   const PushOutcome outcome = parts_.engine.classify(reply);
-  const bool is_answer = reply.reached == PushReply::Reached::kAnswered &&
-                         outcome.kind != PushOutcome::Kind::kUnknown;
+  const bool is_answer =
+      reply.reached == PushReply::Reached::kAnswered && outcome.kind != PushOutcome::Kind::kUnknown;
   if (!is_answer) return outcome.error;
   return {};
 }

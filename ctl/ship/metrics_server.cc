@@ -79,9 +79,7 @@ std::optional<std::string> refuse_header(const error_code& error) {
 class TcpMetricsServer final : public MetricsServer {
  public:
   TcpMetricsServer(const tcp::endpoint& address, MakeText make_text, const MetricsLimits& limits)
-      : listener_(address, limits.connections),
-        make_text_(std::move(make_text)),
-        limits_(limits) {}
+      : listener_(address, limits.connections), make_text_(std::move(make_text)), limits_(limits) {}
 
   ~TcpMetricsServer() override {
     pool_.stop();

@@ -147,9 +147,9 @@ std::optional<std::chrono::system_clock::time_point> start_of_window(std::string
       !is_end_of_name(name.substr(kNamePattern.size()))) {
     return std::nullopt;
   }
-  const std::chrono::year_month_day day{
-      std::chrono::year(static_cast<int>(number_at(name, 0, 4))),
-      std::chrono::month(number_at(name, 4, 2)), std::chrono::day(number_at(name, 6, 2))};
+  const std::chrono::year_month_day day{std::chrono::year(static_cast<int>(number_at(name, 0, 4))),
+                                        std::chrono::month(number_at(name, 4, 2)),
+                                        std::chrono::day(number_at(name, 6, 2))};
   const unsigned hour = number_at(name, 9, 2);
   const unsigned minute = number_at(name, 11, 2);
   const unsigned second = number_at(name, 13, 2);

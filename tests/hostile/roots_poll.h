@@ -56,8 +56,8 @@ class RootsPoll {
   [[nodiscard]] std::chrono::milliseconds slowest() const {
     return std::chrono::milliseconds(answers_->slowest_ms);
   }
-  // Of the slowest answer: the time to connect, and what the io thread of the daemon ran, and waited
-  // for a CPU.
+  // Of the slowest answer: the time to connect, and what the io thread of the daemon ran, and
+  // waited for a CPU.
   [[nodiscard]] std::chrono::milliseconds connecting() const {
     return std::chrono::milliseconds(answers_->connecting_ms);
   }

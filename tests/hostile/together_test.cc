@@ -347,14 +347,15 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
     EXPECT_LE(most_kib, idle_kib + kMemoryAboveIdleKib);
   }
   std::printf(
-      "%d attacks and %d compilations; root's slowest answer %lld ms (%lld ms to connect), in which "
+      "%d attacks and %d compilations; root's slowest answer %lld ms (%lld ms to connect), in "
+      "which "
       "the io thread ran %lld ms and waited %lld ms for a CPU (the host took %lld ms at most); "
       "memory %llu KiB idle, %llu at most, %llu afterwards; descriptors %llu idle, %llu at most\n",
       rounds_.load(), compiled_.load(), static_cast<long long>(root.slowest().count()),
-      static_cast<long long>(root.connecting().count()),
-      static_cast<long long>(root.ran().count()), static_cast<long long>(root.waited().count()),
-      static_cast<long long>(root.stolen().count()), static_cast<unsigned long long>(idle_kib),
-      static_cast<unsigned long long>(most_kib), static_cast<unsigned long long>(afterwards_kib),
+      static_cast<long long>(root.connecting().count()), static_cast<long long>(root.ran().count()),
+      static_cast<long long>(root.waited().count()), static_cast<long long>(root.stolen().count()),
+      static_cast<unsigned long long>(idle_kib), static_cast<unsigned long long>(most_kib),
+      static_cast<unsigned long long>(afterwards_kib),
       static_cast<unsigned long long>(idle_descriptors),
       static_cast<unsigned long long>(most_descriptors));
   EXPECT_GT(rounds_, 10);

@@ -104,8 +104,7 @@ std::string encode_write_raw(const SeriesLabels& labels, std::string_view profil
     pairs.push_back(label_pair(kNodeLabel, host->second));
   }
   return R"({"series":[{"labels":{"labels":)" + json_text(pairs) +
-         R"(},"samples":[{"rawProfile":")" + base64_text(profile) +
-         R"("}]}],"normalized":true})";
+         R"(},"samples":[{"rawProfile":")" + base64_text(profile) + R"("}]}],"normalized":true})";
 }
 
 std::unique_ptr<Engine> make_parca_engine() { return std::make_unique<Parca>(); }

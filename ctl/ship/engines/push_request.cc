@@ -122,9 +122,7 @@ PushMessage pyroscope_message(const std::string& tenant, std::string_view body) 
   return message;
 }
 
-std::string make_uuid() {
-  return boost::uuids::to_string(boost::uuids::random_generator()());
-}
+std::string make_uuid() { return boost::uuids::to_string(boost::uuids::random_generator()()); }
 
 std::unique_ptr<Engine> make_pyroscope_engine(std::string tenant) {
   return std::make_unique<Pyroscope>(std::move(tenant));

@@ -111,9 +111,9 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
     case 502:
     case 504:
       outcome.kind = Kind::kUnknown;
-      outcome.error = answer_error(
-          reply.status == 502 ? ErrorCode::kUnavailable : ErrorCode::kTimeout, reply,
-          "check the engine behind the gateway");
+      outcome.error =
+          answer_error(reply.status == 502 ? ErrorCode::kUnavailable : ErrorCode::kTimeout, reply,
+                       "check the engine behind the gateway");
       return outcome;
     case 503:
       outcome.error = answer_error(ErrorCode::kUnavailable, reply);

@@ -211,11 +211,11 @@ enum class Fault : std::uint8_t {
 
 // One after the other, each at one attempt; then kRefused. What may have arrived comes first: later
 // windows are halved by 413 and 429.
-constexpr std::array kFaults{
-    Fault::kNoName,       Fault::kRefused,          Fault::kTlsEnds,      Fault::kSilent,
-    Fault::kByteByByte,   Fault::kEndsAfterRequest, Fault::kUnauthorized, Fault::kFullDisk,
-    Fault::kRateWithTime, Fault::kInternal,         Fault::kDiskFills,    Fault::kTooLarge,
-    Fault::kRate};
+constexpr std::array kFaults{Fault::kNoName,       Fault::kRefused,    Fault::kTlsEnds,
+                             Fault::kSilent,       Fault::kByteByByte, Fault::kEndsAfterRequest,
+                             Fault::kUnauthorized, Fault::kFullDisk,   Fault::kRateWithTime,
+                             Fault::kInternal,     Fault::kDiskFills,  Fault::kTooLarge,
+                             Fault::kRate};
 
 std::string fault_answer(Fault fault) {
   const auto answer = [](const std::string& status, const std::string& header = {}) {
@@ -300,8 +300,8 @@ class FaultyEngine {
     if (!peer.start_tls(tls_)) return;
     const std::string request = peer.read_request();
     if (request.empty()) return;
-    const bool has_it = fault == Fault::kNone || fault == Fault::kByteByByte ||
-                        fault == Fault::kEndsAfterRequest;
+    const bool has_it =
+        fault == Fault::kNone || fault == Fault::kByteByByte || fault == Fault::kEndsAfterRequest;
     if (has_it) keep(request);
     if (fault == Fault::kEndsAfterRequest) return;
     if (fault == Fault::kDiskFills) fill_disk();
@@ -326,8 +326,8 @@ class FaultyEngine {
   std::mutex mutex_;
   std::vector<std::string> stored_;
   // Last: its thread uses the others.
-  test::Server server_{std::vector<test::Server::Flow>(
-      kMaxConnections, [this](test::Peer& peer) { serve(peer); })};
+  test::Server server_{
+      std::vector<test::Server::Flow>(kMaxConnections, [this](test::Peer& peer) { serve(peer); })};
 };
 
 // Fails where a window that failed is skipped, overtaken, or sent anew after it may have arrived;
