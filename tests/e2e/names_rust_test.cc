@@ -47,7 +47,8 @@ class NamesRustTest : public NamedProgramsTest {
 TEST_F(NamesRustTest, OfTheOlderFormAreThoseOfItsDwarfAndOfOtherDemanglers) {
   const RecordedLocations locations = record_program("");
   EXPECT_GT(samples_in(locations, "busy_names::mix"), kRustSamples);
-  EXPECT_GT(samples_in(locations, "<busy_names::Round<T> as busy_names::Shape>::stir"), kRustSamples);
+  EXPECT_GT(samples_in(locations, "<busy_names::Round<T> as busy_names::Shape>::stir"),
+            kRustSamples);
   expect_frames_of_llvm(locations, "/app", path("app"));
   expect_names_of_nm(locations, "/app", "app");
   expect_demangled(locations, "_ZN");
@@ -56,7 +57,8 @@ TEST_F(NamesRustTest, OfTheOlderFormAreThoseOfItsDwarfAndOfOtherDemanglers) {
 TEST_F(NamesRustTest, OfTheNewerFormAreThoseOfItsDwarfAndOfOtherDemanglers) {
   const RecordedLocations locations = record_program("-C symbol-mangling-version=v0");
   EXPECT_GT(samples_in(locations, "busy_names::mix"), kRustSamples);
-  EXPECT_GT(samples_in(locations, "<busy_names::Round<u32> as busy_names::Shape>::stir"), kRustSamples);
+  EXPECT_GT(samples_in(locations, "<busy_names::Round<u32> as busy_names::Shape>::stir"),
+            kRustSamples);
   expect_frames_of_llvm(locations, "/app", path("app"));
   expect_names_of_nm(locations, "/app", "app");
   expect_demangled(locations, "_R");

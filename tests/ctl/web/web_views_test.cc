@@ -272,7 +272,8 @@ TEST_F(WebViewsTest, TheReasonsOfARecordingAreText) {
   PprofProfile profile = random_.profile();
   profile.own_data = to_json(summary);
   const std::string file = scratch_.write("lost.pb.gz", encode_pprof_gzip(profile));
-  for (const json::value& part : data(file, "/api/worth").at("parts").as_array()) {
+  const json::value worth = data(file, "/api/worth");
+  for (const json::value& part : worth.at("parts").as_array()) {
     const auto text = json::value_to<std::string>(part);
     EXPECT_LE(text.size(), kMaxPrintableBytes);
     EXPECT_TRUE(is_printable(text));
