@@ -51,7 +51,7 @@ double sum_of_counts(const Counts& counts) {
 std::string share_by_reason(const std::string& what, const Counts& counts, double whole,
                             const std::string& scope) {
   const double sum = sum_of_counts(counts);
-  const std::string text = what + " " + share_text(sum, whole) + scope;
+  std::string text = what + " " + share_text(sum, whole) + scope;
   if (sum <= 0) return text;
   CountsByReason by_reason;
   for (const CountOfReason& one : counts) by_reason[one.reason] += one.count;
