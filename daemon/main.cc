@@ -184,11 +184,11 @@ int run(const Options& options) {
 }  // namespace
 }  // namespace profd
 
-// The settings of jemalloc (formats/base/allocator.h). Children have more of their own
-// (collectors/sandbox/spawn.cc).
+// The settings of jemalloc (formats/base/allocator.h), by the name that it knows. Children have
+// more of their own (collectors/sandbox/spawn.cc).
 extern "C" {
-extern const char* const malloc_conf;
-const char* const malloc_conf =
+extern const char* const kMallocConf __asm__("malloc_conf");
+const char* const kMallocConf =
     "narenas:2,dirty_decay_ms:2000,muzzy_decay_ms:0,tcache_max:1024,tcache_nslots_small_max:64";
 }
 
