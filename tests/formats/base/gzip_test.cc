@@ -89,8 +89,6 @@ TEST(Gzip, HoldsItsLimitOverAllMembers) {
   EXPECT_TRUE(unpack_gzip(pack_gzip("", 6), 0));
 }
 
-// The stated size is a hint alone: of a bomb, which states 0 or 4 GiB, no more is unpacked than the
-// limit.
 TEST(Gzip, TheStatedSizeIsThatOfTheLastMember) {
   EXPECT_EQ(stated_gzip_size(pack_gzip(std::string(70'000, 'x'), 1)), 70'000U);
   EXPECT_EQ(stated_gzip_size(pack_gzip("", 1)), 0U);
@@ -98,6 +96,8 @@ TEST(Gzip, TheStatedSizeIsThatOfTheLastMember) {
   EXPECT_EQ(stated_gzip_size("abc"), 0U);
 }
 
+// The stated size is a hint alone: of a bomb, which states 0 or 4 GiB, no more is unpacked than the
+// limit.
 TEST(Gzip, DoesNotRelyOnTheStatedSize) {
   std::string bomb = pack_gzip(std::string(50000000, '\0'), 6);
   EXPECT_LT(bomb.size(), 100000U);
