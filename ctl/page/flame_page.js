@@ -242,7 +242,12 @@ export class FlamePage {
   }
 
   entriesOf(name, isOfLabel = false) {
-    const copy = ["Copy the name", () => navigator.clipboard.writeText(name)];
+    // Plain http has no navigator.clipboard.
+    const copy = ["Copy the name", () => {
+      this.details.textContent = name;
+      getSelection().selectAllChildren(this.details);
+      document.execCommand("copy");
+    }];
     if (isOfLabel) return [copy];
     const hide = [...new Set([...this.state.hide, name])];
     return [

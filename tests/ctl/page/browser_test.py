@@ -176,6 +176,17 @@ def check_callers(browser, file: pathlib.Path, stacks: list) -> None:
     page.picture_of("callers")
 
 
+def check_copy(browser, file: pathlib.Path) -> None:
+    """The name is copied and shown, also where a page has no clipboard, as over plain http."""
+    page = Page(browser, file)
+    browser.execute_script("""
+        Object.defineProperty(navigator, "clipboard", {value: undefined});
+        document.addEventListener("copy", () => { window.copied = getSelection().toString(); });""")
+    page.point(1, 0.5).context_click().perform()
+    browser.find_element(By.XPATH, "//button[.='Copy the name']").click()
+    expect(browser.execute_script("return window.copied"), "main", "what is copied")
+
+
 def check_hostile_names(browser) -> None:
     """Each is text, and none is markup, in the table and at the keyboard's place."""
     profile, file = OUTPUT / "hostile.pb", OUTPUT / "hostile.html"
@@ -226,6 +237,7 @@ def main() -> None:
         try:
             check_page(browser, file, stacks)
             check_callers(browser, file, stacks)
+            check_copy(browser, file)
             check_hostile_names(browser)
             times = [measure(browser, nodes, f"nodes_{nodes}") for nodes in (10_000, 100_000)]
             check_console(browser, lambda url: url.scheme in ("file", "about"))
