@@ -8,8 +8,9 @@
 namespace profd {
 namespace {
 
-// Of a text that names each process of a host, 1 MiB is much.
-constexpr std::size_t kMaxOwnDataBytes = std::size_t{64} << 20;
+// A text that names each process of a host seldom has 1 MiB. JSON takes many times its size in
+// memory, which the samples need.
+constexpr std::size_t kMaxOwnDataBytes = std::size_t{4} << 20;
 
 std::vector<CountOfReason> list_of(const CountsByReason& counts) {
   std::vector<CountOfReason> list;

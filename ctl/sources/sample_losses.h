@@ -13,7 +13,8 @@ namespace profd {
 
 [[nodiscard]] SampleLosses losses_of(const SessionSummary& summary);
 
-// `protobuf` is unpacked. None: it has no such text, as the profiles of other programs.
+// `protobuf` is unpacked. None: it has no such text, as the profiles of other programs, or one that
+// is malformed or larger than 4 MiB.
 [[nodiscard]] std::optional<SampleLosses> find_losses(std::string_view protobuf);
 
 }  // namespace profd

@@ -280,6 +280,18 @@ TEST_F(WebViewsTest, TheReasonsOfARecordingAreText) {
   }
 }
 
+TEST_F(WebViewsTest, ALargeTextAboutLossesIsNotRead) {
+  SessionSummary summary = a_summary_with_losses();
+  summary.ledger.lost = {{std::string(std::size_t{5} << 20, 'x'), 1}};
+  PprofProfile profile = random_.profile();
+  profile.own_data = to_json(summary);
+  const std::string file = scratch_.write("large.pb.gz", encode_pprof_gzip(profile));
+  const json::value worth = data(file, "/api/worth");
+  const auto parts = json::value_to<std::vector<std::string>>(worth.at("parts"));
+  EXPECT_THAT(parts, testing::ElementsAre(HasSubstr(" samples of cpu"),
+                                          HasSubstr("innermost frame without a name 0.0 %")));
+}
+
 std::string a_profile_with(const std::vector<std::string>& names) {
   PprofProfile profile(std::vector<PprofValueType>{{"samples", "count"}});
   profile.default_sample_type = "samples";
