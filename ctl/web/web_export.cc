@@ -104,7 +104,7 @@ WebReply export_samples(const Source& source, std::string_view form,
   if (std::ranges::find(kProfileForms, form) == kProfileForms.end()) {
     return reply_of(invalid_argument("no form '" + std::string(form.substr(0, 64)) + "'"));
   }
-  if (patterns.empty()) return download_profile(source.samples, source.title, form);
+  // A target or time removes samples alone: the names of the others are still in the source.
   const Samples selected = selected_samples(selection);
   if (selected.rows().empty()) return reply_of(nothing_is_left());
   return download_profile(selected, source.title, form);

@@ -13,9 +13,9 @@
 namespace profd {
 
 // `form`: pprof, folded, speedscope, html, svg or gperftools. Each has the samples that `patterns`
-// leave. A profile of gperftools has its names in a second file, so that form is a tar file of
-// both: unpack it, and start pprof there. kInvalidArgument: another form. kNotFound: no sample is
-// left.
+// leave, and the names of these alone. A profile of gperftools has its names in a second file, so
+// that form is a tar file of both: unpack it, and start pprof there. kInvalidArgument: another
+// form. kNotFound: no sample is left.
 [[nodiscard]] WebReply export_samples(const Source& source, std::string_view form,
                                       const SelectionPatterns& patterns, NameForm names);
 

@@ -162,6 +162,44 @@ TEST_F(WebFiltersTest, ExportsHaveTheTargetAndTheNamesThatThePageChose) {
   expect_traces(test::traces_of(exported("pprof", fields)), expected);
 }
 
+// Of the processes 1 and 2, whose names begin with "shown" and "secret".
+std::string profile_of_two_processes() {
+  PprofProfile profile(std::vector<PprofValueType>{{"samples", "count"}});
+  profile.default_sample_type = "samples";
+  profile.period_type = {"samples", "count"};
+  for (const std::int64_t pid : {1, 2}) {
+    const std::string name = pid == 1 ? "shown" : "secret";
+    const auto text = [&](const std::string& end) { return profile.add_text(name + end); };
+    const auto function = profile.add_function(
+        {.name = text("_function"), .system_name = text("_function"), .file = text("_source.cc")});
+    const std::uint32_t mapping =
+        profile.add_mapping({.start = 0x1000, .limit = 0x9000, .file = text("_library.so")});
+    const std::vector<PprofLine> lines{{.function = function, .line = 3}};
+    const std::vector<std::uint32_t> stack{
+        profile.add_location({.address = 0x2000, .mapping = mapping}, lines)};
+    const auto labels =
+        profile.add_labels({{.key = profile.add_text("pid"), .number = pid},
+                            {.key = profile.add_text("comm"), .text = text("_program")},
+                            {.key = profile.add_text("unit"), .text = text(".service")},
+                            {.key = profile.add_text("container"), .text = text("_container")}});
+    profile.add_sample({.labels = labels, .stack = profile.add_stack(stack)},
+                       std::vector<std::int64_t>{10});
+  }
+  return encode_pprof_gzip(profile);
+}
+
+// A file that is passed to others says nothing of what was left out of it.
+TEST_F(WebFiltersTest, AnExportOfOneProcessHasNoNamesOfOthers) {
+  source_ = scratch_.write("two.pb.gz", profile_of_two_processes());
+  for (const std::string form : {"pprof", "folded", "speedscope", "gperftools"}) {
+    SCOPED_TRACE(form);
+    std::string bytes = test::read_file(exported(form, "&pid=1"));
+    if (form == "pprof") bytes = *unpack_pprof(bytes);
+    EXPECT_THAT(bytes, HasSubstr("shown_function"));
+    EXPECT_THAT(bytes, testing::Not(HasSubstr("secret")));
+  }
+}
+
 TEST_F(WebFiltersTest, FiltersOfTheCommandLineHoldForAllViews) {
   for (const test::FilterCase& filter : test::filter_cases()) {
     SCOPED_TRACE(filter.of_pprof);
