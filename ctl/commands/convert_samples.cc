@@ -8,6 +8,7 @@
 
 #include <boost/json/object.hpp>
 
+#include "ctl/commands/history_answers.h"
 #include "ctl/commands/shown_source.h"
 #include "ctl/commands/view_options.h"
 #include "ctl/output/file.h"
@@ -58,19 +59,22 @@ class SampleConverter {
   Result<Samples> read() {
     Samples sum;
     std::optional<Error> missing;
+    const std::string* first = nullptr;  // the name of the source that `sum` began with
     for (const std::string& name : options_.sources) {
-      auto source = open(name, missing);
-      if (!source) return source.error();
-      const bool is_first = title_.empty();
-      title_ += (is_first ? "" : ", ") + source->title;
-      if (is_first) {
+      auto opened = open(name, missing);
+      if (!opened) return opened.error();
+      std::optional<Source>& source = *opened;
+      if (!source) continue;
+      title_ += (first == nullptr ? "" : ", ") + source->title;
+      if (first == nullptr) {
+        first = &name;
         sum = std::move(source->samples);
         continue;
       }
       if (source->samples.event != sum.event || source->samples.has_cpu_time != sum.has_cpu_time) {
         return invalid_argument(
-            name + " has samples of " + source->samples.event + ", and " +
-                options_.sources.front() + " of " + sum.event,
+            name + " has samples of " + source->samples.event + ", and " + *first + " of " +
+                sum.event,
             "convert files of different events, or with and without CPU time, separately");
       }
       add_samples(source->samples, sum);
@@ -80,18 +84,28 @@ class SampleConverter {
   }
 
   // `missing` becomes the error of a source without a sample of the target, as another source may
-  // have some.
-  Result<Source> open(const std::string& name, std::optional<Error>& missing) {
+  // have some. None: a time of the history without any, which a line on standard error says where
+  // there are other sources.
+  Result<std::optional<Source>> open(const std::string& name, std::optional<Error>& missing) {
     SourceRequest request{.name = name, .range = {}, .target = {}};
     const bool is_history = range_of_source(request).has_value();
     if (is_history) request.target = options_.target;  // the daemon chooses, by cgroup too
     auto source = open_shown_source(client_, request, console_);
-    if (!source || is_history || options_.target.empty()) return source;
-    const auto kept = keep_target(options_.target, source->samples);
-    if (kept) return source;
-    if (kept.error().code != ErrorCode::kNotFound) return kept.error();
-    missing = kept.error();
-    return source;
+    if (!source) {
+      const Error& error = source.error();
+      if (request.target.empty() || error.code != ErrorCode::kNotFound) return error;
+      missing = error;
+      if (options_.sources.size() > 1) {
+        console_.err << "profctl: " << printable(name + ": " + error.message) << "\n";
+      }
+      return std::optional<Source>();
+    }
+    if (!is_history && !options_.target.empty()) {
+      const auto kept = keep_target(options_.target, source->samples);
+      if (!kept && kept.error().code != ErrorCode::kNotFound) return kept.error();
+      if (!kept) missing = with_hint_on_names(kept.error(), options_.target);
+    }
+    return std::optional<Source>(std::move(*source));
   }
 
   Result<ConvertedSamples> convert(Samples samples) {

@@ -1,6 +1,7 @@
 // profctl convert with --focus, --ignore, --hide and targets: what is written has the samples that
 // Go's pprof leaves of the same file by its own filters.
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -210,6 +211,42 @@ TEST_F(ConvertFiltersTest, SomeSourcesMayHaveNothingOfTheTarget) {
   EXPECT_EQ(ran.code, kExitNotFound);
   EXPECT_THAT(ran.err, HasSubstr("nosuch"));
   EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+// The daemon says of a time that nothing in it is of the target.
+TEST_F(ConvertFiltersTest, ATimeOfTheHistoryMayHaveNothingOfTheTarget) {
+  give_random_profile();
+  const auto all = test::traces_of(source_);
+  const std::vector<std::string> times{"@1767362700..@1767362760", "@1767362760..@1767362820"};
+  for (const std::size_t refused : {std::size_t{0}, std::size_t{1}}) {
+    service_.exported.clear();
+    service_.on_call = [this, refused] {
+      service_.error.reset();
+      if (service_.calls.back() == "export" && service_.exported.size() == refused) {
+        service_.error = fail(ErrorCode::kNotFound, "no process matched");
+      }
+    };
+    const auto written = converted({times[0], times[1], "-n", "program3"}, ".pb.gz");
+    EXPECT_EQ(test::paths_of(test::traces_of(written)), test::paths_of(all));
+    EXPECT_EQ(service_.exported.size(), 2U);
+  }
+  service_.on_call = nullptr;
+  service_.error = fail(ErrorCode::kNotFound, "no process matched");
+  const auto written = converted({times[0], source_, "-n", "program3"}, ".pb.gz");
+  EXPECT_EQ(test::paths_of(test::traces_of(written)),
+            test::paths_of(test::traces_of_label(all, "comm", {"program3"})));
+  const std::string file = scratch_.path() / "none.pb.gz";
+  const Ran ran = run({"convert", times[0], times[1], "-n", "program3", "-o", file});
+  EXPECT_EQ(ran.code, kExitNotFound);
+  EXPECT_THAT(ran.err, HasSubstr("no process matched"));
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+// -n is the number of rows elsewhere.
+TEST_F(ConvertFiltersTest, ANumberAsANameHasAHint) {
+  const Ran ran = run({"convert", source_, "-n", "20", "-o", output(".folded")});
+  EXPECT_EQ(ran.code, kExitNotFound);
+  EXPECT_THAT(ran.err, HasSubstr("hint: -n is --comm here"));
 }
 
 TEST_F(ConvertFiltersTest, WhatMatchesNothingIsNotWritten) {
