@@ -114,8 +114,8 @@ class SampleConverter {
     if (is_tree) return tree(samples);
     if (!options_.target.empty() || !options_.patterns.empty()) {
       samples = selected_samples(Selection(samples, options_.patterns));
+      if (samples.rows().empty()) return nothing_to_show(options_.patterns);
     }
-    if (samples.rows().empty()) return nothing_to_show(options_.patterns);
     auto made = encode(samples);
     if (made) made->sum = samples.sum();
     return made;
