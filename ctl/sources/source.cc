@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -29,6 +30,9 @@ constexpr std::string_view kBuildDirectory = "$build/";
 constexpr double kMsPerSecond = 1000;
 constexpr double kMaxSeconds = 1e9;
 constexpr const char* kSummaryFile = "session.json";
+// Each may take the whole CPU time of a sandboxed reader, 30 s, and a session.json of 64 MiB lists
+// 250,000 of them.
+constexpr std::size_t kMaxUnreadOfOthers = 16;
 
 std::string local_text_of_ms(std::uint64_t ms) {
   return local_time_text(WallTime(std::chrono::milliseconds(ms)));
@@ -45,8 +49,8 @@ std::optional<TimeRange> range_of(const SessionSummary& summary) {
       .until_ms = since_ms + static_cast<std::uint64_t>(summary.seconds * kMsPerSecond)};
 }
 
-// The error is of one file of a directory, so that the others can be shown. One of the reader is
-// not: a directory of another user shall not cost its time for each file.
+// The error is of one file of a directory, so that the others can be shown. One of the reader's
+// process is not: a directory of another user shall not cost its time for each file.
 bool is_of_one_file(ErrorCode code) {
   return code == ErrorCode::kNotFound || code == ErrorCode::kPermissionDenied ||
          code == ErrorCode::kInvalidArgument || code == ErrorCode::kMalformed ||
@@ -190,6 +194,7 @@ class SourceOpener {
       if (!is_valid_result_path(profile.path)) continue;
       const auto added = add_profile(directory, summary, profile, source);
       if (!added && !is_of_one_file(added.error().code)) return added.error();
+      if (!added && unread_of_others_ == kMaxUnreadOfOthers) return too_many_unread(added.error());
       if (!added && !first) first = added.error();
       ++(added ? read : unread);
     }
@@ -203,6 +208,14 @@ class SourceOpener {
         std::to_string(unread) + " of " + std::to_string(read + unread) +
         " profiles could not be read, and their samples are missing: " + first->message);
     return {};
+  }
+
+  [[nodiscard]] Error too_many_unread(const Error& last) const {
+    return fail(
+        ErrorCode::kMalformed,
+        std::to_string(unread_of_others_) + " profiles of another user in " + request_.name +
+            " could not be read; the last: " + last.message,
+        "the others can be shown one by one: profctl report " + request_.name + "/COMM.PID.prof");
   }
 
   void add_times(const fs::path& directory, Source& source) {
@@ -222,14 +235,23 @@ class SourceOpener {
                            const DirectoryProfile& of, Source& source) {
     const auto file = SourceFile::open(directory / of.path);
     if (!file) return error_of_listed(file.error());
-    const auto read = reader_.read(*file);
-    if (!read) return read.error();
-    const auto* const profile = std::get_if<Profile>(&*read);
-    if (profile == nullptr) return malformed(file->path() + " is no gperftools profile");
+    const auto profile = read_gperftools(*file);
+    if (!profile) {
+      if (file->is_of_another_user()) ++unread_of_others_;
+      return profile.error();
+    }
     add(*profile, summary.period_ns,
         {.pid = of.pid, .comm = of.comm, .unit = of.unit, .container = of.container}, directory,
         source);
     return {};
+  }
+
+  Result<Profile> read_gperftools(const SourceFile& file) {
+    auto read = reader_.read(file);
+    if (!read) return read.error();
+    auto* const profile = std::get_if<Profile>(&*read);
+    if (profile == nullptr) return malformed(file.path() + " is no gperftools profile");
+    return std::move(*profile);
   }
 
   void add(const Profile& profile, std::int64_t period_ns, const ProfileOwner& owner,
@@ -262,6 +284,7 @@ class SourceOpener {
   Client& client_;
   const SourceRequest& request_;
   FileReader reader_;
+  std::size_t unread_of_others_ = 0;  // profiles of a directory
 };
 
 }  // namespace

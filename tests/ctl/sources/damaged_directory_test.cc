@@ -2,7 +2,9 @@
 // shown, and what cannot has a reason.
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "formats/api/session_summary.h"
 #include "formats/profile/times_file.h"
 #include "tests/ctl/profctl_fixture.h"
 #include "tests/formats/readers.h"
@@ -91,6 +94,34 @@ TEST_F(DamagedDirectoryTest, TheOtherProfilesAreShown) {
     EXPECT_THAT(ran.err, HasSubstr(why));
     EXPECT_THAT(ran.err, HasSubstr("work.1.prof"));
   }
+}
+
+// Another user chooses how many there are, and how long each takes to be read.
+TEST_F(DamagedDirectoryTest, ManyUnreadProfilesOfAnotherUserEndTheReading) {
+  ASSERT_EQ(::geteuid(), 0U) << "needs root: it gives files away";
+  constexpr std::size_t kMost = 16;
+  constexpr uid_t kRoot = 0;
+  constexpr uid_t kStranger = 12345;
+  const auto report_with = [this](std::size_t unread, uid_t owner) {
+    make_result();
+    SessionSummary summary = service_.result.summary;
+    for (std::size_t i = 0; i < unread; ++i) {
+      ProfileSummary profile;
+      profile.pid = static_cast<std::uint32_t>(100 + i);
+      profile.comm = "bad";
+      profile.path = "bad." + std::to_string(profile.pid) + ".prof";
+      const fs::path file = out_ / profile.path;
+      std::ofstream(file) << "no profile";
+      EXPECT_EQ(::chown(file.c_str(), owner, owner), 0);
+      summary.profiles.push_back(std::move(profile));
+    }
+    std::ofstream(out_ / "session.json") << to_json(summary);
+    return run({"report", out_, "--by", "process", "--json"});
+  };
+  EXPECT_EQ(samples_of(report_with(kMost - 1, kStranger)), 495);
+  EXPECT_EQ(samples_of(report_with(kMost + 1, kRoot)), 495);
+  expect_refused(report_with(kMost, kStranger), kExitFailed, "16 profiles of another user in ",
+                 "one by one: profctl report " + out_.string() + "/COMM.PID.prof");
 }
 
 TEST_F(DamagedDirectoryTest, WithoutAnyProfileTheFirstErrorIsSaid) {
