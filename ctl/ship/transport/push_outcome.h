@@ -48,9 +48,11 @@ struct EngineAnswers {
   bool refuses_with_500 = false;                           // such a profile will never be stored
 };
 
-// Engines keep what they get twice, so only what was surely not stored is sent again. 502 and 504
-// are of a gateway (RFC 9110, 15.6.3 and 15.6.5), whose engine may be down, and may have stored the
-// profile too: kUnknown. 503 says that the request was not handled (15.6.4): kLater.
+// Engines keep what they get twice, so what may be stored is not sent again. 502 and 504 are of a
+// gateway (RFC 9110, 15.6.3 and 15.6.5), whose engine may be down, and may have stored the profile
+// too: kUnknown. 503 says that the request was not handled (15.6.4): kLater. That is not certain: a
+// gateway may answer 503 too where its engine resets the connection after it has got the request
+// (Envoy does), and the engine then may have the profile twice.
 //
 // Errors are JSON with a message (Connect: connectrpc.com/docs/protocol; grpc-gateway), or a
 // google.rpc.Status in protobuf (OTLP), or any text.
