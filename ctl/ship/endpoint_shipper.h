@@ -93,8 +93,8 @@ class EndpointShipper {
         window_(parts_.memory),
         phase_(send_phase(parts_.split.host)) {}
 
-  // Until the program is to end. Of a window that has arrived in part by then, the rest is sent
-  // within a minute; what can't be sent is counted as "ended".
+  // Until the program is to end. Of a window that has arrived in part by then, the rest is sent for
+  // a minute at most, and no more once the endpoint fails; what is not sent is counted as "ended".
   void run();
 
  private:
