@@ -68,8 +68,9 @@ CheckPoint judge_reply(CheckPoint point, const Engine& engine, const PushReply& 
   point.message = what + " can be reached; " + outcome.error.message;
   point.hint = outcome.error.hint;
   const bool is_known = outcome.kind == PushOutcome::Kind::kLater;
-  const bool has_no_engine = outcome.kind == PushOutcome::Kind::kUnknown;  // behind the gateway
-  point.state = is_known || has_no_engine ? CheckState::kFix : CheckState::kUnknown;
+  // A gateway answers so: its engine is down, or was too slow.
+  const bool is_gateways = outcome.kind == PushOutcome::Kind::kUnknown;
+  point.state = is_known || is_gateways ? CheckState::kFix : CheckState::kUnknown;
   if (outcome.error.code == ErrorCode::kPermissionDenied) {
     point.message = what + " refuses the credentials: " + outcome.error.message;
   } else if (!is_known) {
