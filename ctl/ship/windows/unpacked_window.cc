@@ -24,10 +24,10 @@ struct UnpackedWindow::Contents {
 // The window is in use while this lives.
 class UnpackedWindow::Use {
  public:
-  explicit Use(UnpackedWindow& window) : window_(window), begun_(window.use()) {}
+  explicit Use(UnpackedWindow& window) : window_(window), begun_(window.acquire()) {}
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-  ~Use() { window_.rest(); }
+  ~Use() { window_.release(); }
 
   [[nodiscard]] bool has_begun() const { return begun_.has_value(); }
   [[nodiscard]] PprofRefusal error() const { return begun_.error(); }
@@ -60,7 +60,7 @@ PprofResult<WindowTime> UnpackedWindow::open(std::string file) {
 void UnpackedWindow::close() {
   {
     const std::scoped_lock lock(memory_.mutex_);
-    if (contents_) forget();
+    if (contents_) drop_contents();
   }
   memory_.has_changed_.notify_all();
   std::string().swap(file_);
@@ -79,7 +79,7 @@ PprofResult<PprofProfile> UnpackedWindow::profile_of(const ServicePart& part,
   return profile_of_part(*contents_->parts, part, threads);
 }
 
-PprofResult<void> UnpackedWindow::use() {
+PprofResult<void> UnpackedWindow::acquire() {
   {
     const std::scoped_lock lock(memory_.mutex_);
     memory_.idle_.remove(this);
@@ -93,13 +93,13 @@ PprofResult<void> UnpackedWindow::use() {
   }
   {
     const std::scoped_lock lock(memory_.mutex_);
-    forget();
+    drop_contents();
   }
   memory_.has_changed_.notify_all();
   return unpacked.error();
 }
 
-void UnpackedWindow::rest() {
+void UnpackedWindow::release() {
   {
     const std::scoped_lock lock(memory_.mutex_);
     if (!contents_) return;
@@ -114,7 +114,7 @@ void UnpackedWindow::take_memory() {
     if (memory_.idle_.empty()) {
       memory_.has_changed_.wait(lock);
     } else {
-      memory_.idle_.front()->forget();
+      memory_.idle_.front()->drop_contents();
     }
   }
   memory_.used_ += size_;
@@ -135,7 +135,7 @@ PprofResult<std::unique_ptr<UnpackedWindow::Contents>> UnpackedWindow::unpack() 
   return contents;
 }
 
-void UnpackedWindow::forget() {
+void UnpackedWindow::drop_contents() {
   memory_.idle_.remove(this);
   memory_.used_ -= size_;
   contents_.reset();

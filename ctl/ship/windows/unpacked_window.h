@@ -81,12 +81,12 @@ class UnpackedWindow {
   struct Contents;
   class Use;
 
-  // Makes sure that it is unpacked and that no other thread takes its memory, until rest().
-  [[nodiscard]] PprofResult<void> use();
-  void rest();
+  // Makes sure that it is unpacked and that no other thread takes its memory, until release().
+  [[nodiscard]] PprofResult<void> acquire();
+  void release();
   void take_memory();
   [[nodiscard]] PprofResult<std::unique_ptr<Contents>> unpack() const;
-  void forget();  // with the lock of the memory
+  void drop_contents();  // with the lock of the memory
 
   WindowMemory& memory_;
   std::string file_;
