@@ -110,14 +110,21 @@ void UnpackedWindow::release() {
 
 void UnpackedWindow::take_memory() {
   std::unique_lock lock(memory_.mutex_);
-  while (!memory_.has_room(size_)) {
-    if (memory_.idle_.empty()) {
-      memory_.has_changed_.wait(lock);
-    } else {
+  while (!memory_.has_room(memory_.used_, size_)) {
+    // Where the windows in use leave no room, it would only have idle ones unpacked again.
+    if (memory_.has_room(bytes_in_use(), size_)) {
       memory_.idle_.front()->drop_contents();
+    } else {
+      memory_.has_changed_.wait(lock);
     }
   }
   memory_.used_ += size_;
+}
+
+std::size_t UnpackedWindow::bytes_in_use() const {
+  std::size_t bytes = memory_.used_;
+  for (const UnpackedWindow* const idle : memory_.idle_) bytes -= idle->size_;
+  return bytes;
 }
 
 PprofResult<std::unique_ptr<UnpackedWindow::Contents>> UnpackedWindow::unpack() const {

@@ -43,8 +43,9 @@ class WindowMemory {
  private:
   friend class UnpackedWindow;
 
-  [[nodiscard]] bool has_room(std::size_t bytes) const {
-    return used_ == 0 || used_ + bytes <= limit_;
+  // For a window of this size beside others.
+  [[nodiscard]] bool has_room(std::size_t others_bytes, std::size_t bytes) const {
+    return others_bytes == 0 || others_bytes + bytes <= limit_;
   }
 
   std::size_t limit_;
@@ -86,6 +87,8 @@ class UnpackedWindow {
   void release();
   void take_memory();
   [[nodiscard]] PprofResult<std::unique_ptr<Contents>> unpack() const;
+  // With the lock of the memory: of all windows but the idle ones.
+  [[nodiscard]] std::size_t bytes_in_use() const;
   void drop_contents();  // with the lock of the memory
 
   WindowMemory& memory_;
