@@ -35,6 +35,17 @@ bool is_literal_address(const std::string& host) {
          ::inet_pton(AF_INET6, plain.c_str(), bytes.data()) == 1;
 }
 
+// Whether its scope, if it has one, is an interface of this host. Asks no DNS server.
+bool is_usable_address(const std::string& literal) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(literal.c_str(), nullptr, &hints, &found);
+  const std::unique_ptr<addrinfo, FreeAddressList> list(found);
+  return error == 0;
+}
+
 // Returns 0 or an error of getaddrinfo(3).
 int get_addresses(const std::string& host, HostAddresses& addresses) {
   addrinfo hints{};
@@ -82,7 +93,12 @@ struct BoundedLookup::Call {
 
 Result<HostAddresses> BoundedLookup::find(const std::string& host, const WaitLimit& limit) {
   if (host == "localhost") return HostAddresses{"::1", "127.0.0.1"};
-  if (is_literal_address(host)) return HostAddresses{host};
+  if (is_literal_address(host)) {
+    if (is_usable_address(host)) return HostAddresses{host};
+    return fail(ErrorCode::kUnavailable, "the scope of the address " + host + " is unknown",
+                "give a network interface of this host after the %: its number, or for an address "
+                "of fe80::/10 its name, as ip link shows them");
+  }
   if (call_ && call_->host != host) call_.reset();
   if (!call_) {
     if (auto started = start(host); !started) return started.error();

@@ -30,9 +30,10 @@ class BoundedLookup {
  public:
   explicit BoundedLookup(HostLookup lookup) : lookup_(std::move(lookup)) {}
 
-  // An address is its own result, and "localhost" is this host without a lookup (RFC 6761, section
-  // 6.3): secrets go there in clear text, and a DNS server could name another host. kTimeout: over
-  // the limit, or the program is to end.
+  // An address is its own result; kUnavailable, with what to do, where its scope is no interface of
+  // this host. "localhost" is this host without a lookup (RFC 6761, section 6.3): secrets go there
+  // in clear text, and a DNS server could name another host. kTimeout: over the limit, or the
+  // program is to end.
   [[nodiscard]] Result<HostAddresses> find(const std::string& host, const WaitLimit& limit);
 
  private:

@@ -373,6 +373,22 @@ TEST(BoundedLookupTest, AnAddressIsItsOwnResultAsItIs) {
   EXPECT_EQ(lookups, 4);
 }
 
+TEST(BoundedLookupTest, AScopeThatIsNoInterfaceIsAnErrorWithARemedy) {
+  BoundedLookup lookup([](const std::string&) -> Result<HostAddresses> {
+    ADD_FAILURE() << "an address is looked up";
+    return HostAddresses{"127.0.0.1"};
+  });
+  const WaitLimit limit{.until = std::chrono::steady_clock::now() + std::chrono::minutes(1)};
+  for (const char* address : {"::1%nosuch", "fe80::1%nosuch", "fe80::1%", "fe80::1%1x"}) {
+    const auto found = lookup.find(address, limit);
+    ASSERT_FALSE(found) << address;
+    EXPECT_EQ(found.error().code, ErrorCode::kUnavailable);
+    EXPECT_THAT(found.error().message, HasSubstr(address));
+    EXPECT_THAT(found.error().hint, HasSubstr("ip link"));
+  }
+  EXPECT_TRUE(lookup.find("fe80::1%1", limit)) << "the number of lo";
+}
+
 TEST_F(PushClientTest, ANameThatNobodyKnowsIsAnErrorWithARemedy) {
   surroundings_.lookup = look_up_host;
   const PushReply reply = push_once("http://no..name");
