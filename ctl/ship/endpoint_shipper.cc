@@ -182,16 +182,12 @@ void EndpointShipper::leave_window() {
 }
 
 bool EndpointShipper::ship_part(const std::string& name) {
+  if (halve_large_part()) return true;
   const ServicePart& part = pending_.front();
-  const EngineTraits& traits = parts_.engine.traits();
   if (auto checked = parts_.engine.check_labels(part.labels); !checked) {
     const auto encoded = encode(part);
     note_refusal(checked.error());
     drop_profile("invalid_labels", encoded ? encoded->size() : 0);
-    return true;
-  }
-  if (part.samples.size() > traits.max_samples) {
-    halve_or_drop(0);
     return true;
   }
   const auto encoded = encode(part);
@@ -199,7 +195,7 @@ bool EndpointShipper::ship_part(const std::string& name) {
     drop_profile(loss_of_profile(encoded.error()), 0);
     return true;
   }
-  if (encoded->size() > traits.max_profile_bytes) {
+  if (encoded->size() > parts_.engine.traits().max_profile_bytes) {
     halve_or_drop(encoded->size());
     return true;
   }
@@ -319,9 +315,16 @@ void EndpointShipper::drop_profile(const std::string& reason, std::size_t bytes)
 
 void EndpointShipper::drop_pending(const std::string& reason) {
   while (!pending_.empty()) {
+    if (halve_large_part()) continue;
     const auto encoded = encode(pending_.front());
     drop_profile(reason, encoded ? encoded->size() : 0);
   }
+}
+
+bool EndpointShipper::halve_large_part() {
+  if (pending_.front().samples.size() <= parts_.engine.traits().max_samples) return false;
+  halve_or_drop(0);
+  return true;
 }
 
 void EndpointShipper::halve_or_drop(std::size_t bytes) {

@@ -109,6 +109,7 @@ class EndpointShipper {
   [[nodiscard]] bool ship_parts(const std::string& name, const WindowTime& time);
   [[nodiscard]] bool wait_for(const SendTurn& turn);
   [[nodiscard]] bool ship_part(const std::string& name);
+  // Of no more samples than the engine takes: that bounds the memory.
   [[nodiscard]] PprofResult<std::string> encode(const ServicePart& part);
   // The first of the parts that wait.
   [[nodiscard]] bool send(const std::string& name, const std::string& encoded);
@@ -128,6 +129,8 @@ class EndpointShipper {
   // `bytes`: its size, not packed.
   void drop_profile(const std::string& reason, std::size_t bytes);
   void drop_pending(const std::string& reason);
+  // Whether the first of the parts that wait had more samples than the engine takes.
+  [[nodiscard]] bool halve_large_part();
   void halve_or_drop(std::size_t bytes);
   void note_success();
   void note_source();  // it answers

@@ -165,6 +165,34 @@ class CountedEngine final : public Engine {
   std::unique_ptr<Engine> engine_ = make_pyroscope_engine("");
 };
 
+// Pyroscope, with the most samples that were encoded at once.
+class MeasuredEngine final : public Engine {
+ public:
+  explicit MeasuredEngine(std::size_t& most_samples) : most_samples_(most_samples) {}
+
+  [[nodiscard]] const EngineTraits& traits() const override { return engine_->traits(); }
+  [[nodiscard]] Result<void> check_labels(const SeriesLabels& labels) const override {
+    return engine_->check_labels(labels);
+  }
+  [[nodiscard]] std::string encode(const SeriesLabels& labels,
+                                   PprofProfile profile) const override {
+    most_samples_ = std::max(most_samples_, profile.samples().size());
+    return engine_->encode(labels, std::move(profile));
+  }
+  [[nodiscard]] PushMessage profile_request(const SeriesLabels& labels,
+                                            std::string_view encoded) const override {
+    return engine_->profile_request(labels, encoded);
+  }
+  [[nodiscard]] PushMessage empty_request() const override { return engine_->empty_request(); }
+  [[nodiscard]] PushOutcome classify(const PushReply& reply) const override {
+    return engine_->classify(reply);
+  }
+
+ private:
+  std::size_t& most_samples_;
+  std::unique_ptr<Engine> engine_ = make_pyroscope_engine("");
+};
+
 class TestClock final : public ShipClock {
  public:
   [[nodiscard]] ShipTime now() override { return time; }
@@ -486,6 +514,34 @@ TEST_F(EndpointShipperTest, WindowsOfManySamplesAreSentInParts) {
   history_.files[window_at(0)] = encode_pprof_gzip(window.profile);
   ship();
   EXPECT_THAT(endpoint_.stored, ElementsAre("a", "a"));
+}
+
+// Of what is not sent, too, no more samples are encoded at once than the engine takes: the memory
+// of a profile is bounded by them.
+TEST_F(EndpointShipperTest, WhatIsDroppedIsEncodedInParts) {
+  test::AWindow window(kNoon.time_since_epoch().count());
+  for (int i = 0; i < 8001; ++i) window.add(1, "a", "-", "f" + std::to_string(i), 1);
+  history_.files[window_at(0)] = encode_pprof_gzip(window.profile);
+  split_.host = "\xff";  // a label that no engine takes
+  std::size_t most_samples = 0;
+  engine_ = std::make_unique<MeasuredEngine>(most_samples);
+  EXPECT_THAT(ship().profiles_dropped, ElementsAre(Pair("invalid_labels", 2)));
+  EXPECT_EQ(most_samples, 4001U);
+}
+
+TEST_F(EndpointShipperTest, WhatIsDroppedAtTheEndIsEncodedInParts) {
+  test::AWindow window(kNoon.time_since_epoch().count());
+  window.add(1, "a", "-", "f", 1);
+  for (int i = 0; i < 8001; ++i) window.add(2, "b", "-", "f" + std::to_string(i), 1);
+  history_.files[window_at(0)] = encode_pprof_gzip(window.profile);
+  endpoint_.on_push = [this] { clock_.time += 2min; };
+  clock_.end = kNoon;
+  std::size_t most_samples = 0;
+  engine_ = std::make_unique<MeasuredEngine>(most_samples);
+  const ShipState state = ship();
+  EXPECT_EQ(state.profiles_sent, 1U);
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("ended", 2)));
+  EXPECT_EQ(most_samples, 4001U);
 }
 
 TEST_F(EndpointShipperTest, NothingIsSentWhileThePositionCanNotBeStored) {
