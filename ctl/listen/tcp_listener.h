@@ -36,11 +36,14 @@ class TcpListener {
   [[nodiscard]] boost::asio::io_context& context() { return io_; }
 
   // Returns when `stop_fd` can be read. Where there are too many connections and none is closed, a
-  // new one is closed.
+  // new one is closed. Throws boost::system::system_error where it can't wait for that, and what
+  // ends the accepting, for example std::bad_alloc; then the listener is of no use.
   void run(int stop_fd, Serve serve, MakeRoom make_room = {});
 
  private:
   boost::asio::awaitable<void> accept_all();
+  // False: it could not begin, and the connection is closed.
+  bool start_serving(boost::asio::ip::tcp::socket socket);
   [[nodiscard]] bool has_room() const;
 
   boost::asio::io_context io_;
