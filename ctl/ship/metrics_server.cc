@@ -1,5 +1,6 @@
 #include "ctl/ship/metrics_server.h"
 
+#include <exception>
 #include <list>
 #include <optional>
 #include <sstream>
@@ -96,10 +97,15 @@ class TcpMetricsServer final : public MetricsServer {
     return !listener_.address().address().is_loopback();
   }
 
-  void run(int stop_fd) override {
-    listener_.run(
-        stop_fd, [this](tcp::socket socket) { return serve(std::move(socket)); },
-        [this] { return close_oldest(); });
+  [[nodiscard]] Result<void> run(int stop_fd) override {
+    try {
+      listener_.run(
+          stop_fd, [this](tcp::socket socket) { return serve(std::move(socket)); },
+          [this] { return close_oldest(); });
+    } catch (const std::exception& problem) {
+      return fail(ErrorCode::kIo, "the server ended: " + std::string(problem.what()));
+    }
+    return {};
   }
 
  private:

@@ -42,8 +42,9 @@ class MetricsServer {
   // Whether hosts other than this one can reach the address.
   [[nodiscard]] virtual bool is_public() const = 0;
 
-  // Returns when `stop_fd` can be read. Answers that were not sent then are lost.
-  virtual void run(int stop_fd) = 0;
+  // Returns when `stop_fd` can be read. Answers that were not sent then are lost. An error, for
+  // want of memory or descriptors: it serves no more.
+  [[nodiscard]] virtual Result<void> run(int stop_fd) = 0;
 
  protected:
   MetricsServer() = default;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -154,20 +155,61 @@ void write_reports(const Endpoints& endpoints, ShipStatusWriter& writer, int sto
   } while (clock.wait(kTick));
 }
 
-Result<std::unique_ptr<MetricsServer>> open_metrics(const MetricsListen& listen,
-                                                    const Client& client,
-                                                    const Endpoints& endpoints, int stop_fd) {
+MetricsServer::MakeText metrics_text(const Client& client, const Endpoints& endpoints,
+                                     int stop_fd) {
   Client::Limits limits;
   limits.answer = std::chrono::seconds(3);
   limits.stall = std::chrono::seconds(3);
   limits.stop_fd = stop_fd;
   // The server calls it on one thread.
   auto daemon = std::make_shared<Client>(client.another(limits));
-  return MetricsServer::open(listen, [daemon, &endpoints] {
+  return [daemon, &endpoints] {
     const auto metrics = daemon->metrics();
     return ship_metrics(metrics, reports_since_start(endpoints), std::chrono::system_clock::now());
-  });
+  };
 }
+
+// The server of /metrics. Any user of the host may have its port, so windows are sent without it,
+// and it is tried again.
+class MetricsThread {
+ public:
+  MetricsThread(MetricsListen listen, MetricsServer::MakeText make_text, const ShipLog& log)
+      : listen_(std::move(listen)), make_text_(std::move(make_text)), log_(log) {}
+
+  // Tries once, and logs what became of it; the same failure once.
+  void open() {
+    auto opened = MetricsServer::open(listen_, make_text_);
+    if (!opened) return note(opened.error());
+    problem_.clear();
+    server_ = std::move(*opened);
+    log_("metrics are served at " + server_->url() +
+         (server_->is_public() ? "; other hosts can reach this address" : ""));
+  }
+
+  // Until `stop_fd` is readable.
+  void run(int stop_fd, std::chrono::milliseconds pause) {
+    WallShipClock clock(stop_fd);
+    do {
+      if (!server_) open();
+      if (!server_) continue;
+      if (auto served = server_->run(stop_fd); !served) note(served.error());
+      server_.reset();
+    } while (clock.wait(pause));
+  }
+
+ private:
+  void note(const Error& error) {
+    const std::string problem = error_text(error);
+    if (std::exchange(problem_, problem) == problem) return;
+    log_("no metrics are served, which is tried again after a pause: " + problem);
+  }
+
+  MetricsListen listen_;
+  MetricsServer::MakeText make_text_;
+  const ShipLog& log_;
+  std::unique_ptr<MetricsServer> server_;
+  std::string problem_;  // that was logged last
+};
 
 Result<Endpoints> open_endpoints(const ShipConfig& config, const std::string& state_directory,
                                  const Client& client, int stop_fd) {
@@ -201,16 +243,13 @@ void run_endpoint(EndpointThread& endpoint, WindowMemory& memory, const SplitOpt
 }  // namespace
 
 Result<void> run_ship(const ShipConfig& config, const ShipPlaces& places, const Client& client,
-                      int stop_fd, const ShipLog& log) {
+                      int stop_fd, const ShipLog& log, std::chrono::milliseconds metrics_pause) {
   const auto endpoints = open_endpoints(config, places.state_directory, client, stop_fd);
   if (!endpoints) return endpoints.error();
-  std::unique_ptr<MetricsServer> metrics;
+  std::optional<MetricsThread> metrics;
   if (config.metrics) {
-    auto opened = open_metrics(*config.metrics, client, *endpoints, stop_fd);
-    if (!opened) return opened.error();
-    metrics = std::move(*opened);
-    log("metrics are served at " + metrics->url() +
-        (metrics->is_public() ? "; other hosts can reach this address" : ""));
+    metrics.emplace(*config.metrics, metrics_text(client, *endpoints, stop_fd), log);
+    metrics->open();
   }
   ShipStatusWriter writer(places.runtime_directory);
   WindowMemory memory;
@@ -220,7 +259,7 @@ Result<void> run_ship(const ShipConfig& config, const ShipPlaces& places, const 
     threads.emplace_back([&] { run_endpoint(*endpoint, memory, config.split, log); });
   }
   threads.emplace_back([&] { write_reports(*endpoints, writer, stop_fd, log); });
-  if (metrics) threads.emplace_back([&] { metrics->run(stop_fd); });
+  if (metrics) threads.emplace_back([&] { metrics->run(stop_fd, metrics_pause); });
   threads.clear();  // joins
   (void)writer.write(reports_of(*endpoints));
   return {};

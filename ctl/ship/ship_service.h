@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -15,14 +16,19 @@ namespace profd {
 // Called by any thread of run_ship(), with a whole line.
 using ShipLog = std::function<void(const std::string& line)>;
 
+// Until it is tried again to listen for /metrics.
+inline constexpr std::chrono::milliseconds kMetricsPause{30'000};
+
 struct ShipPlaces {
   std::string state_directory;    // is there, and writable
   std::string runtime_directory;  // of ship_status.h; ship works without it
 };
 
 // Until `stop_fd` is readable. What is being sent then is sent to its end if the endpoint takes
-// it. An error: nothing was started. `client` is asked for others of its kind alone.
+// it. An error: nothing was started. `client` is asked for others of its kind alone. Where /metrics
+// can't be served, windows are sent all the same, and it is tried again after each `metrics_pause`.
 [[nodiscard]] Result<void> run_ship(const ShipConfig& config, const ShipPlaces& places,
-                                    const Client& client, int stop_fd, const ShipLog& log);
+                                    const Client& client, int stop_fd, const ShipLog& log,
+                                    std::chrono::milliseconds metrics_pause = kMetricsPause);
 
 }  // namespace profd

@@ -31,7 +31,7 @@ class RunningMetrics {
   explicit RunningMetrics(const MetricsServer::MakeText& make, const MetricsLimits& limits = {})
       : server_(MetricsServer::open({.address = "127.0.0.1", .port = 0}, make, limits).value()),
         stop_(::eventfd(0, EFD_CLOEXEC)),
-        thread_([this] { server_->run(stop_.get()); }) {}
+        thread_([this] { EXPECT_TRUE(server_->run(stop_.get())); }) {}
   RunningMetrics(const RunningMetrics&) = delete;
   RunningMetrics& operator=(const RunningMetrics&) = delete;
   ~RunningMetrics() {

@@ -233,9 +233,11 @@ def ends(engine: StandIn, shipper: Shipper) -> None:
     assert stored > 0 and counted <= shipper.windows_stored() - stored, (stored, counted, shipper.windows_stored())
     assert shipper.status()["running"] is False
     shipper.configure(engine, engine.port)
+    stored = shipper.windows_stored()
     shipper.start()
-    assert shipper.process.wait(60) == 1
-    assert "could not listen on 127.0.0.1" in shipper.log() and "hint: " in shipper.log(), shipper.log()
+    eventually(lambda: shipper.windows_stored() > stored, "windows are sent though the port of /metrics is taken")
+    assert shipper.end(signal.SIGTERM) == 0
+    assert "could not listen on 127.0.0.1" in shipper.log() and "listen of [metrics]" in shipper.log(), shipper.log()
 
 
 main()

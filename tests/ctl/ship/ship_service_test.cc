@@ -1,0 +1,95 @@
+// What does not end `profctl ship`.
+
+#include "ctl/ship/ship_service.h"
+
+#include <sys/eventfd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "ctl/ship/metrics_server.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+namespace {
+
+class LogLines {
+ public:
+  void add(const std::string& line) {
+    {
+      const std::scoped_lock lock(mutex_);
+      lines_.push_back(line);
+    }
+    has_changed_.notify_all();
+  }
+  // Whether a line with this text comes, or is there.
+  [[nodiscard]] bool wait_for(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    return has_changed_.wait_for(lock, std::chrono::seconds(30), [this, &text] {
+      for (const std::string& line : lines_) {
+        if (line.find(text) != std::string::npos) return true;
+      }
+      return false;
+    });
+  }
+  [[nodiscard]] std::vector<std::string> all() {
+    const std::scoped_lock lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable has_changed_;
+  std::vector<std::string> lines_;
+};
+
+class ShipServiceTest : public testing::Test {
+ protected:
+  ShipServiceTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "ship-service-XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~ShipServiceTest() override { std::filesystem::remove_all(directory_); }
+
+  std::filesystem::path directory_;
+  UniqueFd stop_{::eventfd(0, EFD_CLOEXEC)};
+  LogLines log_;
+};
+
+std::uint16_t port_of(const MetricsServer& server) {
+  const std::string url = server.url();
+  return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
+}
+
+TEST_F(ShipServiceTest, ATakenPortOfMetricsIsTriedAgainAndEndsNothing) {
+  const auto no_text = [] { return std::string(); };
+  auto other = MetricsServer::open({.address = "127.0.0.1", .port = 0}, no_text).value();
+  ShipConfig config;
+  config.metrics = MetricsListen{.address = "127.0.0.1", .port = port_of(*other)};
+  const ShipPlaces places{.state_directory = directory_, .runtime_directory = directory_ / "run"};
+  const Client client(directory_ / "no.sock");
+  auto running = std::async(std::launch::async, [&] {
+    return run_ship(
+        config, places, client, stop_.get(), [this](const std::string& line) { log_.add(line); },
+        std::chrono::milliseconds(10));
+  });
+  EXPECT_TRUE(log_.wait_for("no metrics are served"));
+  other.reset();
+  EXPECT_TRUE(log_.wait_for("metrics are served at http://127.0.0.1:"));
+  ::eventfd_write(stop_.get(), 1);
+  EXPECT_TRUE(running.get());
+  EXPECT_THAT(log_.all(), testing::SizeIs(2)) << "a failure that lasts is logged once";
+}
+
+}  // namespace
+}  // namespace profd
