@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -50,9 +51,13 @@ class Ship final : public Subcommand {
         Reader::path(places_.runtime_directory));
     list.flag("--check-config", "Say what is wrong with the configuration, and send nothing",
               checks_only_);
+    list.flag("--is-running",
+              "Exit with 0 if a profctl ship runs and writes to --runtime-dir, else with 1",
+              asks_only_);
   }
 
   Result<int> run(Client& client, const Console& console) override {
+    if (asks_only_) return show_life(console);
     auto reading = load_ship_config(config_);
     if (!reading) return reading.error();
     if (!reading->errors.empty()) return report_all(console, reading->errors);
@@ -66,6 +71,18 @@ class Ship final : public Subcommand {
   }
 
  private:
+  // For probes, as that of Kubernetes.
+  [[nodiscard]] int show_life(const Console& console) const {
+    const auto now = std::chrono::system_clock::now();
+    const auto status = read_ship_status(places_.runtime_directory, now);
+    const bool is_running = status && status->life == ShipStatus::Life::kRuns;
+    if (!console.json) {
+      console.out << (is_running ? "a profctl ship writes to " : "no profctl ship writes to ")
+                  << places_.runtime_directory << "\n";
+    }
+    return is_running ? kExitOk : kExitFailed;
+  }
+
   static int report_all(const Console& console, const std::vector<Error>& errors) {
     int code = kExitFailed;
     for (const Error& error : errors) code = report(console, error);
@@ -103,6 +120,7 @@ class Ship final : public Subcommand {
   ShipPlaces places_{.state_directory = kShipStateDirectory,
                      .runtime_directory = kShipRuntimeDirectory};
   bool checks_only_ = false;
+  bool asks_only_ = false;
 };
 
 }  // namespace

@@ -152,15 +152,10 @@ def faults_of_ship(objects: list) -> list:
         faults.append("profd-ship: seccompProfile is not RuntimeDefault")
     if container["command"] != ["/usr/bin/profctl", "ship"]:
         faults.append("profd-ship: it runs something else")
-    probe = container["livenessProbe"]["httpGet"]
-    listen = re.search(r'^listen = "(.*)"$', ship_toml(objects), re.MULTILINE).group(1)
-    if f"{probe['host']}:{probe['port']}{probe['path']}" != f"{listen}/metrics":
-        faults.append("profd-ship: the probe asks elsewhere than ship.toml listens")
+    probe = container["livenessProbe"]["exec"]["command"]
+    if probe != ["/usr/bin/profctl", "ship", "--is-running"]:
+        faults.append(f"profd-ship: livenessProbe runs {probe}")
     return faults
-
-
-def ship_toml(objects: list) -> str:
-    return object_of(objects, "ConfigMap", "profd-ship")["data"]["ship.toml"]
 
 
 def faults_of(objects: list) -> list:

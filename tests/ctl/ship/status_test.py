@@ -151,6 +151,7 @@ def main() -> None:
 def works(shipper: Shipper) -> None:
     eventually(lambda: shipper.endpoint()["windows_sent"] >= 2, "two windows are sent")
     assert shipper.status()["running"] is True, shipper.status()
+    assert shipper.profctl("ship", "--is-running").returncode == 0
     endpoint = shipper.endpoint()
     assert endpoint["name"] == "a" and endpoint["kind"] == "pyroscope" and endpoint["failing"] is False, endpoint
     assert 0 <= endpoint["lag_seconds"] < 120, endpoint
@@ -221,6 +222,7 @@ def ends(engine: StandIn, shipper: Shipper) -> None:
     shipper.end(signal.SIGKILL)
     status = eventually(shipper.status, "profd answers")
     assert status["running"] is False and status["endpoints"][0]["windows_sent"] > 0, status
+    assert shipper.profctl("ship", "--is-running").returncode == 1
     assert "\nship       not running; its last status is of 2" in shipper.profctl("status").stdout
     points = shipper.doctor()
     assert points["ship"]["state"] == "fix" and "does not run" in points["ship"]["message"], points["ship"]
