@@ -8,7 +8,10 @@
 
 #include "ctl/commands/history_answers.h"
 #include "ctl/options/shared_options.h"
+#include "ctl/output/text.h"
+#include "ctl/sources/sample_losses.h"
 #include "formats/base/errors.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -18,6 +21,22 @@ constexpr std::chrono::minutes kUsualRange{10};
 std::uint64_t ms_before_now(std::chrono::milliseconds span) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   return static_cast<std::uint64_t>((now.time_since_epoch() - span).count());
+}
+
+// The numbers of a source are those of the samples that it has, so a loss makes them too small.
+void warn_of_losses(const Source& source, const Console& console) {
+  const auto losses = source.summary ? losses_of(*source.summary) : source.samples.losses;
+  if (!losses) return;
+  CountsByReason reasons;
+  std::uint64_t lost = 0;
+  for (const CountOfReason& one : losses->lost) {
+    reasons[one.reason] += one.count;
+    lost += one.count;
+  }
+  if (lost == 0) return;
+  console.err << "profctl: " << lost << " of " << counted(losses->written + lost, "sample")
+              << " were lost, so times are too small: "
+              << printable_utf8(counts_text(reasons), kMaxPrintableBytes) << "\n";
 }
 
 }  // namespace
@@ -58,6 +77,7 @@ Result<Source> open_shown_source(Client& client, const SourceRequest& request,
   for (const std::string& note : source->notes) {
     console.err << "profctl: " << printable(note) << "\n";
   }
+  warn_of_losses(*source, console);
   if (!source->samples.rows().empty()) return source;
   return fail(ErrorCode::kNotFound, source->title + " has no samples",
               "nothing used the CPU then, or too little for a sample");

@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "formats/api/session_summary.h"
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ran.h"
 #include "tests/ctl/views/pprof_traces.h"
@@ -75,6 +76,34 @@ TEST_F(ReportTest, EachFunctionHasTheSumsThatPprofHas) {
   }
   EXPECT_EQ(sums.size(), top.rows.size());
   EXPECT_EQ(static_cast<std::uint64_t>(samples_of(report.at("all"))), top.total);
+}
+
+// Two thirds of the samples are missing in all numbers that follow.
+TEST_F(ReportTest, LossesOfTheRecordingAreSaid) {
+  SessionSummary summary;
+  summary.session = "5f2c01ab";
+  summary.started = "2026-01-02T03:04:05Z";
+  summary.seconds = 5;
+  summary.event = "cpu";
+  summary.period_us = 10101;
+  summary.ledger = {
+      .taken = 30, .written = 10, .lost = {{"ring_full", 19}, {"\xe2\x80\xae\x1b", 1}}};
+  PprofProfile profile = random_.profile();
+  profile.own_data = to_json(summary);
+  const auto file = write(profile);
+  for (const Arguments& arguments :
+       {Arguments{"report", file}, Arguments{"report", "--tree", file}, Arguments{"diff", file, file},
+        Arguments{"report", "--json", file}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("profctl: 20 of 30 samples were lost, so times are too small: "));
+    EXPECT_THAT(ran.err, HasSubstr("19 ring_full"));
+    EXPECT_THAT(ran.err, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(ran.err, Not(HasSubstr("\xe2\x80\xae")));
+  }
+  summary.ledger = {.taken = 10, .written = 10};
+  profile.own_data = to_json(summary);
+  EXPECT_EQ(run({"report", write(profile)}).err, "");
 }
 
 TEST_F(ReportTest, LabelsHaveTheSumsOfTheirTraces) {
