@@ -30,6 +30,7 @@
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
+#include "daemon/base/allocator.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_monitor.h"
@@ -56,7 +57,6 @@
 #include "daemon/xray/apps.h"
 #include "daemon/xray/directory.h"
 #include "daemon/xray/recorder.h"
-#include "formats/base/allocator.h"
 
 namespace profd {
 namespace {

@@ -184,7 +184,7 @@ int run(const Options& options) {
 }  // namespace
 }  // namespace profd
 
-// The settings of jemalloc (formats/base/allocator.h), by the name that it knows. Children have
+// The settings of jemalloc (daemon/base/allocator.h), by the name that it knows. Children have
 // more of their own (collectors/sandbox/spawn.cc).
 extern "C" {
 extern const char* const kMallocConf __asm__("malloc_conf");

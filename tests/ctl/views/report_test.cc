@@ -102,7 +102,7 @@ TEST_F(ReportTest, LossesOfTheRecordingAreSaid) {
     EXPECT_THAT(ran.err, Not(HasSubstr("\x1b")));
     EXPECT_THAT(ran.err, Not(HasSubstr("\xe2\x80\xae")));
   }
-  summary.ledger = {.taken = 10, .written = 10};
+  summary.ledger = {.taken = 10, .written = 10, .lost = {}};
   profile.own_data = to_json(summary);
   EXPECT_EQ(run({"report", write(profile)}).err, "");
 }
