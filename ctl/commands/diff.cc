@@ -107,9 +107,7 @@ class ShowDiff final : public Subcommand {
       return with_hint_on_names(explained_absence(source.error(), range_of_source(request), client),
                                 request.target);
     }
-    for (const std::string& note : source->notes) {
-      console.err << "profctl: " << printable(source->title + ": " + note) << "\n";
-    }
+    print_notes(*source, source->title + ": ", console);
     const Selection selection(source->samples, view_.patterns);
     return Side{.report = make_report(selection, view_.by, view_.names),
                 .title = printable(source->title),

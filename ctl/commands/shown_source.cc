@@ -24,7 +24,7 @@ std::uint64_t ms_before_now(std::chrono::milliseconds span) {
 }
 
 // The numbers of a source are those of the samples that it has, so a loss makes them too small.
-void warn_of_losses(const Source& source, const Console& console) {
+void warn_of_losses(const Source& source, const std::string& of, const Console& console) {
   const auto losses = source.summary ? losses_of(*source.summary) : source.samples.losses;
   if (!losses) return;
   CountsByReason reasons;
@@ -34,8 +34,8 @@ void warn_of_losses(const Source& source, const Console& console) {
     lost += one.count;
   }
   if (lost == 0) return;
-  console.err << "profctl: " << lost << " of " << counted(losses->written + lost, "sample")
-              << " were lost, so times are too small: "
+  console.err << "profctl: " << printable(of) << lost << " of "
+              << counted(losses->written + lost, "sample") << " were lost, so times are too small: "
               << printable_utf8(counts_text(reasons), kMaxPrintableBytes) << "\n";
 }
 
@@ -67,6 +67,13 @@ std::optional<TimeRange> range_of_source(const SourceRequest& request) {
   return range ? std::optional(*range) : std::nullopt;
 }
 
+void print_notes(const Source& source, const std::string& of, const Console& console) {
+  for (const std::string& note : source.notes) {
+    console.err << "profctl: " << printable(of + note) << "\n";
+  }
+  warn_of_losses(source, of, console);
+}
+
 Result<Source> open_shown_source(Client& client, const SourceRequest& request,
                                  const Console& console) {
   auto source = open_source(client, request);
@@ -74,10 +81,7 @@ Result<Source> open_shown_source(Client& client, const SourceRequest& request,
     return with_hint_on_names(explained_absence(source.error(), range_of_source(request), client),
                               request.target);
   }
-  for (const std::string& note : source->notes) {
-    console.err << "profctl: " << printable(note) << "\n";
-  }
-  warn_of_losses(*source, console);
+  print_notes(*source, "", console);
   if (!source->samples.rows().empty()) return source;
   return fail(ErrorCode::kNotFound, source->title + " has no samples",
               "nothing used the CPU then, or too little for a sample");

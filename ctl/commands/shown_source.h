@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "ctl/client/client.h"
 #include "ctl/options/command_line.h"
@@ -19,7 +20,10 @@ void add_shown_source(OptionList& list, SourceRequest& request);
 // The time of the history that the request is about. None: it is about something else.
 [[nodiscard]] std::optional<TimeRange> range_of_source(const SourceRequest& request);
 
-// Prints the notes of the source. kNotFound: it has no samples.
+// Prints the notes of a source, and how many of its samples were lost. Each line begins with `of`.
+void print_notes(const Source& source, const std::string& of, const Console& console);
+
+// Prints the notes. kNotFound: the source has no samples.
 [[nodiscard]] Result<Source> open_shown_source(Client& client, const SourceRequest& request,
                                                const Console& console);
 

@@ -380,7 +380,8 @@ TEST_F(SourceTest, ADiffSaysWhichWindowBothSidesHave) {
   EXPECT_THAT(both.err, HasSubstr("both sides have the samples from 2026-01-02 04:04:05 to "
                                   "2026-01-02 04:04:10: windows of the history are not divided"));
   const std::string file = scratch_.write("a.pb.gz", a_named_profile());
-  EXPECT_EQ(run({"diff", "@1767323000..@1767323046", file}).err, "");
+  EXPECT_THAT(run({"diff", "@1767323000..@1767323046", file}).err,
+              testing::Not(HasSubstr("both sides")));
 }
 
 TEST_F(SourceTest, ATimeThatHasNotComeIsCalledThat) {
@@ -403,7 +404,9 @@ TEST_F(SourceTest, TheNoteOfAnExportIsPrinted) {
   give_named_profile(a_named_profile());
   service_.result.note = "whole hours\x1b[31m";
   const Ran ran = run({"report"});
-  EXPECT_EQ(ran.err, "profctl: whole hours?[31m\n");
+  EXPECT_EQ(ran.err,
+            "profctl: whole hours?[31m\n"
+            "profctl: 1 of 496 samples were lost, so times are too small: 1 ring_full\n");
 }
 
 TEST_F(SourceTest, TheDaemonsErrorsArePrintedByReport) {

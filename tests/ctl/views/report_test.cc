@@ -96,8 +96,7 @@ TEST_F(ReportTest, LossesOfTheRecordingAreSaid) {
         Arguments{"diff", file, file}, Arguments{"report", "--json", file}}) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, 0) << ran.err;
-    EXPECT_THAT(ran.err,
-                HasSubstr("profctl: 20 of 30 samples were lost, so times are too small: "));
+    EXPECT_THAT(ran.err, HasSubstr("20 of 30 samples were lost, so times are too small: "));
     EXPECT_THAT(ran.err, HasSubstr("19 ring_full"));
     EXPECT_THAT(ran.err, Not(HasSubstr("\x1b")));
     EXPECT_THAT(ran.err, Not(HasSubstr("\xe2\x80\xae")));
