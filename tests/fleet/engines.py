@@ -38,6 +38,14 @@ class Count:
     def total(self) -> int:
         return sum(self.by_function.values())
 
+    def divided_by(self, period: int) -> "Count":
+        divided = Count()
+        divided.functions = self.functions
+        for name, value in self.by_function.items():
+            assert value % period == 0, f"{name} has {value}, which is no multiple of {period}"
+            divided.by_function[name] = value // period
+        return divided
+
 
 def frames_by_location(profile: dict) -> dict:
     texts = profile["string_table"]
@@ -78,6 +86,7 @@ class Engine:
     """`kind` is its table in ship.toml."""
 
     kind = ""
+    counts_are_times = False  # it answers a query of samples with samples x period
 
     def __init__(self, program: pathlib.Path, directory: pathlib.Path):
         self.program = program
@@ -145,6 +154,7 @@ def rfc3339(time_ns: int) -> str:
 
 class Parca(Engine):
     kind = "parca"
+    counts_are_times = True
 
     def flags(self) -> list:
         (self.directory / "data").mkdir()
