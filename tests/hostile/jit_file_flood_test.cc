@@ -55,12 +55,14 @@ class HostileJitFilesTest : public ::testing::Test {
 
   std::uint64_t files_refused() { return daemon_->status().jit.refused["over_share"]; }
 
-  // How many files of one user the daemon may have opened since `began`.
+  // How many files of one user the daemon may have opened since `began`; of the 10,000, never so
+  // many that none would have to be refused.
   static std::uint64_t most_opened(std::chrono::steady_clock::time_point began) {
     constexpr auto kPartsOfSeconds = 2s;  // the first and the last one
+    constexpr std::chrono::steady_clock::duration kLongest = 120s;
     const auto time = std::chrono::steady_clock::now() - began + kPartsOfSeconds;
-    return kOpensOfUser *
-           static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
+    const auto counted = std::chrono::ceil<std::chrono::seconds>(std::min(time, kLongest));
+    return kOpensOfUser * static_cast<std::uint64_t>(counted.count());
   }
 
   // Whether the daemon holds the file open.
