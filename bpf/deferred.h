@@ -85,6 +85,19 @@ __noinline int profd_announce_all_mappings(void)
 	return 0;
 }
 
+/* Where the copy of the stack begins. The red zone may reach into a page that was never touched:
+ * then at the page of sp. */
+static __always_inline __u64 profd_deferred_start(const struct profd_walk *walk)
+{
+	__u64 start = profd_frame_floor(walk) & ~7ULL;
+	__u64 page = walk->sp & ~(PROFD_PAGE_BYTES - 1ULL);
+	__u64 word;
+
+	if (start < page && bpf_probe_read_user(&word, sizeof(word), (void *)start))
+		return page;
+	return start;
+}
+
 /* Copies the registers of the walk's current frame. */
 static __always_inline void profd_fill_deferred(struct profd_scratch *scratch,
 						struct profd_deferred_stack *deferred)
@@ -98,7 +111,7 @@ static __always_inline void profd_fill_deferred(struct profd_scratch *scratch,
 	deferred->bx = walk->bx;
 	deferred->lost = walk->lost;
 	deferred->signal_frames = walk->signal_frames;
-	deferred->window_start = profd_frame_floor(walk) & ~7ULL;
+	deferred->window_start = profd_deferred_start(walk);
 	if (known)
 		profd_load_registers(scratch);
 	for (int i = 0; i < PROFD_DWARF_REGISTERS; i++)

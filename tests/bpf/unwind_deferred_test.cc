@@ -73,9 +73,12 @@ SampleCondition deferred_in(const std::string& label) {
   };
 }
 
+// Frames of 48 bytes.
+constexpr std::size_t kPlainFramesOfAPage = 85;
+
 // A stack that is larger than the window that is sent.
 std::vector<std::string> large_stack() {
-  std::vector<std::string> kinds(400, "plain");  // of 48 bytes
+  std::vector<std::string> kinds(400, "plain");
   kinds.emplace_back("leaf");
   return kinds;
 }
@@ -139,6 +142,23 @@ TEST_F(UnwindDeferredTest, ALargeStackIsSentUpToTheLimit) {
     EXPECT_EQ(sample->deferred_window.size(), PROFD_DEFERRED_WINDOW_BYTES / 8);
     EXPECT_EQ(sample->deferred_window, memory_of(workload.pid(), sample->deferred.window_start,
                                                  sample->deferred_window.size()));
+  }
+}
+
+// The leaf's frame is the lowest of its page, and no program touched the page below.
+TEST_F(UnwindDeferredTest, AStackIsSentWithoutARedZoneThatIsNotPresent) {
+  std::vector<std::string> kinds(kPlainFramesOfAPage, "plain");
+  kinds.emplace_back("leaf");
+  const Workload workload(kinds, {.program = frames_path()});
+  raise_tables();
+  sample({workload.pid()});
+  for (const StoredSample* sample : collect(5, deferred_in("leaf_spins"))) {
+    const profd_deferred_stack& stack = sample->deferred;
+    ASSERT_LT(stack.sp % 4096, PROFD_RED_ZONE_BYTES);
+    EXPECT_EQ(stack.window_start, stack.sp - stack.sp % 4096);
+    EXPECT_EQ(sample->deferred_window.size(), (kStackTop - stack.window_start) / 8);
+    EXPECT_EQ(sample->deferred_window,
+              memory_of(workload.pid(), stack.window_start, sample->deferred_window.size()));
   }
 }
 
