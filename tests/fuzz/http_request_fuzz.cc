@@ -50,7 +50,9 @@ std::string exchange(const std::string& sent) {
   FakeService service;
   service.windows.windows.emplace_back();
   StatusInfo::Connections counts;
-  Worker disk_reader("disk-reader");
+  // One for all inputs: a connection waits for its jobs, and to start and end a thread of low
+  // priority takes longer than all else of an input.
+  static Worker disk_reader("disk-reader");
   AnswerBudget answers;
   SharedAnswers shared(std::chrono::milliseconds(100));
   const HttpLimits limits;
