@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +57,20 @@ void become(const Process::Options& options) {
 
 int exit_status(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Whether a child that is not reaped ends within `limit`.
+bool ends_within(pid_t pid, std::chrono::milliseconds limit) {
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.valid()) throw std::runtime_error("pidfd_open failed");
+  const auto end = std::chrono::steady_clock::now() + limit;
+  pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
+  for (auto left = limit; left.count() > 0;
+       left = std::chrono::duration_cast<std::chrono::milliseconds>(
+           end - std::chrono::steady_clock::now())) {
+    if (::poll(&ended, 1, static_cast<int>(left.count())) > 0) return true;
+  }
+  return false;
 }
 
 // "  30  60.0%  60.0%   50 100.0% name" of Perl's, "300ms 60.0% 60.0% 500ms 100% name" of Go's.
@@ -130,8 +146,9 @@ void Process::signal(int number) const {
 }
 
 Ended Process::wait(std::chrono::seconds limit) {
-  if (!eventually([this] { return !running(); }, limit)) {
-    signal(SIGKILL);
+  const bool in_time = !running() || ends_within(pid_, limit);
+  if (!in_time) signal(SIGKILL);
+  if (!reaped_) {
     int status = 0;
     ::waitpid(pid_, &status, 0);
     reaped_ = true;
