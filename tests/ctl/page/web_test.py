@@ -40,6 +40,7 @@ PHASE = 300, 600  # milliseconds of each second
 PHASE_SECONDS = 5
 PART_MS = 20  # of a cell
 AXIS = 16  # pixels
+MOVE_MS = 50  # of a move of the pointer
 
 
 def wait_until(condition, what: str, limit: float = HANG_GUARD):
@@ -120,7 +121,11 @@ class Page:
         return self.find(selector).text
 
     def texts(self, selector: str) -> list:
-        return [one.text for one in self.browser.find_elements(By.CSS_SELECTOR, selector) if one.is_displayed()]
+        """Of those that are displayed; by one request, since a list has hundreds."""
+        return self.browser.execute_script(
+            "return [...document.querySelectorAll(arguments[0])]"
+            ".filter((one) => one.checkVisibility({checkOpacity: true, checkVisibilityCSS: true}))"
+            ".map((one) => one.innerText.trim())", selector)
 
     def press(self, *keys: str) -> None:
         ActionChains(self.browser).send_keys(*keys).perform()
@@ -137,7 +142,7 @@ class Page:
         """A place of the timeline, 0 to 1 from its left."""
         timeline = self.find(".timeline")
         width = timeline.size["width"]
-        return ActionChains(self.browser).move_to_element_with_offset(timeline, int(width * (x - 0.5)), 0)
+        return ActionChains(self.browser, duration=MOVE_MS).move_to_element_with_offset(timeline, int(width * (x - 0.5)), 0)
 
     def drag(self, start: float, end: float, *, is_base: bool = False) -> None:
         width = self.find(".timeline").size["width"]
@@ -207,7 +212,7 @@ def check_burst(host: Host, browser, address: str) -> Page:
     expect(page.text(".match").split(" in ")[0], share_text(report["rows"][0]["total_percent"]), "the share of the search")
     page.press(Keys.ESCAPE, Keys.ESCAPE)
     # The list has the process, and choosing it shows its samples alone.
-    process = [row for row in page.browser.find_elements(By.CSS_SELECTOR, ".row.process") if row.text.startswith(BURSTS)][0]
+    process = next(row for row in page.browser.find_elements(By.CSS_SELECTOR, ".row.process") if row.text.startswith(BURSTS))
     pid = process.text.split()[1]
     process.click()
     page.settle()
@@ -447,8 +452,8 @@ def check_large_file(host: Host, browser) -> dict:
         const flame = of("/api/flame");
         return {answer_ms: flame.responseEnd - flame.startTime, shown_after_data_ms: shown.startTime - flame.responseEnd}""")
     browser.set_script_timeout(HANG_GUARD)
-    times["hover_ms"] = browser.execute_async_script(MEASURE, HOVER, 40)
-    times["zoom_ms"] = browser.execute_async_script(MEASURE, ZOOM, 20)
+    times["hover_ms"] = browser.execute_async_script(MEASURE, HOVER, 12)
+    times["zoom_ms"] = browser.execute_async_script(MEASURE, ZOOM, 6)
     page.settle()
     # Zoomed, profctl sends what was left out before.
     page.press(Keys.ESCAPE, Keys.HOME)
@@ -499,7 +504,7 @@ class HeatMap:
     def move(self, cell: int):
         box = self.page.find(".timeline canvas")
         x, y = self.place(cell)
-        return ActionChains(self.page.browser, duration=50).move_to_element_with_offset(
+        return ActionChains(self.page.browser, duration=MOVE_MS).move_to_element_with_offset(
             box, x - box.size["width"] // 2, y - box.size["height"] // 2)
 
     def hover(self, cell: int) -> str:
@@ -528,16 +533,22 @@ def samples_shown(page: Page) -> int:
     return int(re.search("([0-9,]+) samples?", page.text("header p"))[1].replace(",", ""))
 
 
-def check_heat_map(host: Host, browser, folder: pathlib.Path) -> None:
-    """A workload that is busy in a part of each second: its rows are dark, and a range has the samples of its cells."""
+def record_phases(host: Host) -> list:
+    """A workload that is busy in a part of each second, in a file and in a directory: both record the same seconds."""
     busy = host.start("nice", "-n", "-15", host.folder / PHASES, str(5 * HANG_GUARD), *map(str, PHASE))
-    for output in (folder / "phases.pb.gz", folder / "phases"):
-        done = host.run("record", "-p", str(busy.pid), "-F", "499", "-d", f"{PHASE_SECONDS}s", "-o", output)
-        expect(done.returncode, 0, done.stderr)
-        check_heat_map_of(host, browser, output)
+    outputs = [host.folder / "phases.pb.gz", host.folder / "phases"]
+    recordings = [host.start(BUILD / "profctl", "--socket", host.socket, "record", "-p", str(busy.pid), "-F", "499", "-d", f"{PHASE_SECONDS}s",
+                             "-o", output, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for output in outputs]
+    for recording in recordings:
+        _, errors = recording.communicate(timeout=HANG_GUARD)
+        expect(recording.returncode, 0, errors)
+    busy.terminate()
+    busy.wait(timeout=HANG_GUARD)
+    return outputs
 
 
-def check_heat_map_of(host: Host, browser, recording: pathlib.Path) -> None:
+def check_heat_map(host: Host, browser, recording: pathlib.Path) -> None:
+    """The rows of the busy part of each second are dark, and a range has the samples of its cells."""
     server, address = host.serve(recording)
     timeline = data_of(address, "/api/timeline")
     cells = cells_of(timeline)
@@ -655,7 +666,9 @@ def main() -> None:
         host = Host(pathlib.Path(temporary))
         try:
             host.start("sh", "-c", f"while :; do {host.folder}/{QUIET} 0.1; sleep 0.9; done", stdout=subprocess.DEVNULL)
-            time.sleep(6 * WINDOW)
+            quiet_until = time.monotonic() + 6 * WINDOW
+            recordings = record_phases(host)
+            time.sleep(max(0, quiet_until - time.monotonic()))
             subprocess.run([host.folder / BURSTS, str(BURST)], check=True, timeout=HANG_GUARD, stdout=subprocess.DEVNULL)
             end = time.time()
             wait_until(lambda: host.json("status")["continuous"]["last_written"] > time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end + 2 * WINDOW)),
@@ -670,7 +683,8 @@ def main() -> None:
                 check_sandwich_keys(page)
                 check_link(page, browser)
                 times = check_large_file(host, browser)
-                check_heat_map(host, browser, pathlib.Path(temporary))
+                for recording in recordings:
+                    check_heat_map(host, browser, recording)
                 check_hostile_names(host, browser)
                 check_orders(host, browser)
                 check_console(browser, lambda url: url.scheme in ("about", "data") or url.hostname == "127.0.0.1")
