@@ -131,6 +131,8 @@ struct Report {
   std::string text;
 };
 Report go_pprof(const std::filesystem::path& profile);
+// Of several profiles together, all of which it has to read.
+Report go_pprof(const std::vector<std::filesystem::path>& profiles);
 // The same of the samples of one process name in a profile with names, without reading programs.
 Report named_report(const std::filesystem::path& profile, const std::string& comm);
 Report perl_pprof(const std::filesystem::path& program, const std::filesystem::path& profile);
