@@ -85,7 +85,7 @@ check: tests
 
 lint: configured-tests
 	@$(COMPILE) product
-	ctest --test-dir $(BUILD) --output-on-failure -L lint
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -L lint
 
 # Without vptr: its check asks the kernel for a descriptor, and fails where a test has used them all up. And g++ takes what
 # the sanitizers add for reads of what was never written. A line of "====" alone is a fault in a parser, which may not do
