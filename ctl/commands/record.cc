@@ -32,6 +32,9 @@ constexpr milliseconds kLease{30'000};
 // compiled and freed within this time has no symbols.
 constexpr std::chrono::minutes kAskInterval{1};
 
+// How long a command that is no target any more may take until it can be waited for.
+constexpr milliseconds kReapLimit{5'000};
+
 struct RecordOptions {
   StartRequest request;
   // Empty: records the target of the request. With a target too, the recording of that lasts as
@@ -153,6 +156,7 @@ class Recording {
 
   Result<int> record_to_the_end(const Console& console) {
     if (auto waited = wait_for_end(); !waited) return with_way_out(waited.error());
+    if (command_ && are_targets_gone_ && options_.request.target.empty()) reap_command();
     if (command_ && !was_signalled_ && !command_has_ended()) {
       console_.err << "profctl: the recording has ended after "
                    << duration_text(std::chrono::duration<double>(Clock::now() - started_).count())
@@ -178,7 +182,8 @@ class Recording {
       find_targets_by_name();
       const auto session = client_.session(session_);
       if (!session) return session.error();
-      if (session->state != "running" || !session->targets_alive) return {};
+      are_targets_gone_ = !session->targets_alive;
+      if (session->state != "running" || are_targets_gone_) return {};
       if (is_over()) {
         ask_runtimes();
         return {};
@@ -208,6 +213,19 @@ class Recording {
   }
 
   bool command_has_ended() { return command_ && command_->status().has_value(); }
+
+  // The daemon sees the end of a process before its parent can wait for it: the kernel unmaps its
+  // memory between the two. So a command whose processes are gone gets time to be reaped, before it
+  // counts as one that runs on.
+  void reap_command() {
+    const auto limit = Clock::now() + kReapLimit;
+    while (!command_has_ended() && !was_signalled_) {
+      const auto left = std::chrono::ceil<milliseconds>(limit - Clock::now());
+      if (left <= milliseconds::zero()) return;
+      const auto arrival = signals_.wait(left);
+      if (arrival && ends_recording(*arrival)) was_signalled_ = arrival->signal != SIGCHLD;
+    }
+  }
 
   // Passes a signal of kill(2) on to the command. A terminal has sent its signal to both.
   bool ends_recording(const SignalWatch::Arrival& arrival) {
@@ -276,8 +294,9 @@ class Recording {
   SignalWatch signals_{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
   std::optional<HeldCommand> command_;
   std::string session_;
-  NamedProcesses found_;        // in the whole time, of a target by name
-  bool was_signalled_ = false;  // a signal ended the recording
+  NamedProcesses found_;           // in the whole time, of a target by name
+  bool was_signalled_ = false;     // a signal ended the recording
+  bool are_targets_gone_ = false;  // as the daemon said last
   Clock::time_point started_;
   Clock::time_point asked_;  // when runtimes were last asked
 };

@@ -252,6 +252,23 @@ TEST_F(RecordTest, ARecordingThatEndsBeforeItsCommandSaysSo) {
   EXPECT_TRUE(wrote());
 }
 
+// The daemon sees the end of a process before its parent can wait for it. Here it says so while the
+// command still takes its time, which must not be called running on.
+TEST_F(RecordTest, ACommandThatIsAboutToEndDoesNotRunOn) {
+  service_.on_session = [](SessionInfo& info) { info.targets_alive = false; };
+  const Ran ran = record({"--", "sh", "-c", "sleep 1; exit 7"});
+  EXPECT_EQ(ran.code, 7);
+  EXPECT_THAT(ran.err, Not(HasSubstr("runs on")));
+  EXPECT_TRUE(wrote());
+}
+
+TEST_F(RecordTest, ACommandRunsOnWhenTheTargetBesideItIsGone) {
+  service_.on_session = [](SessionInfo& info) { info.targets_alive = false; };
+  const Ran ran = record({"--pid", "1234", "--", "sh", "-c", "sleep 3; exit 7"});
+  EXPECT_EQ(ran.code, 7);
+  EXPECT_THAT(ran.err, HasSubstr("; the command runs on, as pid "));
+}
+
 TEST_F(RecordTest, ProgressIsForTerminalsOnly) {
   int polls = 0;
   service_.on_session = [&](SessionInfo& info) {
