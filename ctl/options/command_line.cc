@@ -8,6 +8,7 @@
 #include "ctl/options/shown_argument.h"
 #include "formats/base/errors.h"
 #include "formats/base/nearest_name.h"
+#include "formats/base/time_text.h"
 #include "formats/base/utf8_text.h"
 
 namespace profd {
@@ -70,6 +71,57 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
 void suggest_nearest(const std::string& name, const std::vector<std::string>& known, Error& error) {
   const std::string nearest = did_you_mean(nearest_names(name, views_of(known)));
   if (!nearest.empty()) error.hint = nearest;
+}
+
+std::string quoted_time(const std::string& time) {
+  return time.find(' ') == std::string::npos ? time : "\"" + time + "\"";
+}
+
+// "--since 14:00 --until 14:10" for "14:00..14:10". Empty: the text is no such range.
+std::string options_of_range(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return {};
+  const std::string since = text.substr(0, dots);
+  const std::string until = text.substr(dots + 2);
+  if (time_form_of(since) != TimeForm::kPoint) return {};
+  const std::string options = "--since " + quoted_time(since);
+  if (until.empty()) return options;
+  if (time_form_of(until) != TimeForm::kPoint) return {};
+  return options + " --until " + quoted_time(until);
+}
+
+// The options of the subcommand that are for this time. Empty: it is none, or there is no option.
+std::string options_of_time(const CLI::App& app, const std::string& text) {
+  const TimeForm form = time_form_of(text);
+  if (app.get_option_no_throw("--since") == nullptr) {
+    const bool has_duration = app.get_option_no_throw("--duration") != nullptr;
+    return form == TimeForm::kSpan && has_duration ? "--duration " + quoted_time(text) : "";
+  }
+  if (form == TimeForm::kSpan) return "--last " + quoted_time(text);
+  return form == TimeForm::kPoint ? "--since " + quoted_time(text) : options_of_range(text);
+}
+
+std::string joined_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+// The same of arguments that are too many. Without quotes, "5m ago" is two of them, of which the
+// first may have become an operand.
+std::string options_of_times(const CLI::App& app, const std::vector<std::string>& unexpected) {
+  std::vector<std::string> all;
+  for (const CLI::Option* each : app.get_options()) {
+    if (!each->get_positional()) continue;
+    all.insert(all.end(), each->results().begin(), each->results().end());
+  }
+  all.insert(all.end(), unexpected.begin(), unexpected.end());
+  for (const std::string& text :
+       {joined_words(all), joined_words(unexpected), unexpected.front()}) {
+    std::string options = options_of_time(app, text);
+    if (!options.empty()) return options;
+  }
+  return {};
 }
 
 constexpr const char* kEmptyHint = "is a variable of the shell not set?";
@@ -243,13 +295,19 @@ Error CommandLine::unexpected_argument() const {
     return unknown_subcommand(unexpected.front());
   }
   if (option != unexpected.end()) return unknown_option(option->substr(0, option->find('=')));
-  return unexpected_operand(unexpected.front());
+  return unexpected_operand(unexpected);
 }
 
-// Offers the option that the argument may be meant for: a pid, a command name or a command.
-Error CommandLine::unexpected_operand(const std::string& argument) const {
+// Offers the option that the first argument may be meant for: a time, a pid, a command name or a
+// command.
+Error CommandLine::unexpected_operand(const std::vector<std::string>& arguments) const {
+  const std::string& argument = arguments.front();
   Error error = invalid_use("unexpected argument " + shown_argument(argument));
   const CLI::App& app = *app_->get_subcommand(named_subcommand());
+  if (const std::string time = options_of_times(app, arguments); !time.empty()) {
+    error.hint = "did you mean " + shortened(time) + "?";
+    return error;
+  }
   const bool is_number = argument.find_first_not_of("0123456789,") == std::string::npos;
   const std::string option = is_number ? "--pid" : "--comm";
   if (argument.empty() || app.get_option_no_throw(option) == nullptr) return error;

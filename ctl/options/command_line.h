@@ -148,7 +148,7 @@ class CommandLine {
   [[nodiscard]] std::string named_subcommand() const;  // empty: none was named
   [[nodiscard]] Error invalid_use(const std::string& what) const;
   [[nodiscard]] Error unexpected_argument() const;
-  [[nodiscard]] Error unexpected_operand(const std::string& argument) const;
+  [[nodiscard]] Error unexpected_operand(const std::vector<std::string>& arguments) const;
   [[nodiscard]] Error unknown_subcommand(const std::string& name) const;
   [[nodiscard]] Error unknown_option(const std::string& option) const;
 

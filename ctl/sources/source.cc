@@ -63,6 +63,26 @@ Error error_of_listed(const Error& error) {
   return fail(error.code, error.message, "session.json lists it: copy the whole directory");
 }
 
+// As one argument of a shell.
+std::string time_argument(const std::string& time) {
+  return time.find(' ') == std::string::npos ? time : "\"" + time + "\"";
+}
+
+// What to write for a time that stands where a source is expected, which is no range.
+std::string hint_of_absent_source(const std::string& name) {
+  switch (time_form_of(name)) {
+    case TimeForm::kPoint:
+      return "did you mean --since " + time_argument(name) +
+             "? As a source, the time from then is " + time_argument(name + "..");
+    case TimeForm::kSpan:
+      return "did you mean --last " + time_argument(name) + "? As a source, that time is " +
+             time_argument(name + " ago..");
+    case TimeForm::kNone:
+      break;
+  }
+  return "'profctl list' shows the sessions; the history is shown without a source: --last 10m";
+}
+
 class SourceOpener {
  public:
   SourceOpener(Client& client, const SourceRequest& request, const sandbox::Spawn& spawn)
@@ -88,8 +108,7 @@ class SourceOpener {
  private:
   [[nodiscard]] Error not_found() const {
     return fail(ErrorCode::kNotFound, "there is no file and no session '" + request_.name + "'",
-                "'profctl list' shows the sessions; the history is shown without a source: --last "
-                "10m");
+                hint_of_absent_source(request_.name));
   }
 
   // The daemon chooses the target of a history.

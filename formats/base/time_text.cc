@@ -136,6 +136,15 @@ Result<milliseconds> parse_time_span(const std::string& text) {
                           "give numbers with ms, s, m, h, d or w, for example 10m or 1h30m");
 }
 
+TimeForm time_form_of(const std::string& text) {
+  constexpr std::size_t kLongestTime = 64;
+  if (text.size() > kLongestTime) return TimeForm::kNone;
+  if (text.find_first_not_of("0123456789.,") == std::string::npos) return TimeForm::kNone;
+  if (parse_time_span(text)) return TimeForm::kSpan;
+  const auto now = std::chrono::floor<milliseconds>(std::chrono::system_clock::now());
+  return parse_time_text(text, now) ? TimeForm::kPoint : TimeForm::kNone;
+}
+
 std::string local_time_text(WallTime time) {
   return formatted(seconds_of(time), ::localtime_r, "%Y-%m-%d %H:%M:%S");
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "formats/base/result.h"
@@ -27,6 +28,12 @@ using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 // At least 1 ms.
 [[nodiscard]] Result<std::chrono::milliseconds> parse_time_span(const std::string& text);
+
+enum class TimeForm : std::uint8_t { kNone, kPoint, kSpan };
+
+// What a text may be meant as that stands where no time is expected. A plain number is none, since
+// it may be a pid, and neither is a text of more than 64 bytes.
+[[nodiscard]] TimeForm time_form_of(const std::string& text);
 
 // "2026-11-20 14:05:00", local.
 [[nodiscard]] std::string local_time_text(WallTime time);

@@ -307,6 +307,27 @@ TEST_F(OptionsTest, AnArgumentWithoutAnOptionHasTheOptionThatItMayBeFor) {
   for (const auto& [arguments, hint] : table) EXPECT_EQ(refused(arguments).hint, hint);
 }
 
+TEST_F(OptionsTest, ATimeWithoutAnOptionHasTheOptionThatItIsFor) {
+  const std::pair<Arguments, const char*> table[] = {
+      {{"history", "14:00..14:10"}, "did you mean --since 14:00 --until 14:10?"},
+      {{"history", "14:00.."}, "did you mean --since 14:00?"},
+      {{"history", "20m", "ago..10m", "ago"},
+       "did you mean --since \"20m ago\" --until \"10m ago\"?"},
+      {{"history", "20:19"}, "did you mean --since 20:19?"},
+      {{"history", "5m"}, "did you mean --last 5m?"},
+      {{"ps", "5m", "ago"}, "did you mean --since \"5m ago\"?"},
+      {{"report", "5m", "ago"}, "did you mean --since \"5m ago\"?"},
+      {{"report", "out", "5m", "ago"}, "did you mean --since \"5m ago\"?"},
+      {{"record", "10s"}, "did you mean --duration 10s?"},
+      {{"ps", "1234"}, "did you mean --pid 1234?"},
+      {{"history", "14:00..nginx"}, "did you mean --comm 14:00..nginx?"},
+      {{"list", "5m"}, "'profctl list --help' shows what it takes"},
+  };
+  for (const auto& [arguments, hint] : table) {
+    EXPECT_EQ(refused(arguments).hint, hint) << ::testing::PrintToString(arguments);
+  }
+}
+
 TEST_F(OptionsTest, AnEmptyArgumentHasTheNameOfItsOption) {
   const std::pair<const char*, const char*> table[] = {
       {"-p", "--pid"},    {"-n", "--comm"},   {"-u", "--unit"},     {"-c", "--container"},

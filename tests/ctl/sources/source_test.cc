@@ -313,6 +313,25 @@ TEST_F(SourceTest, ASessionIsDumpedAndItsCopyRemoved) {
   EXPECT_THAT(unknown.err, HasSubstr("profctl list"));
 }
 
+TEST_F(SourceTest, ATimeAsSourceHasTheOptionThatItIsFor) {
+  const std::pair<Arguments, const char*> table[] = {
+      {{"report", "20:19"},
+       "did you mean --since 20:19? As a source, the time from then is 20:19.."},
+      {{"flame", "yesterday", "-o", out_ / "x.svg"}, "--since yesterday?"},
+      {{"report", "5m"}, "did you mean --last 5m? As a source, that time is \"5m ago..\""},
+      {{"report", "1h 30min"}, "--last \"1h 30min\"?"},
+      {{"report", "5m ago"},
+       "--since \"5m ago\"? As a source, the time from then is \"5m ago..\""},
+      {{"diff", "14:00", "15:00"}, "As a source, the time from then is 14:00.."},
+      {{"report", "1234"}, "hint: 'profctl list' shows the sessions"}};
+  for (const auto& [arguments, hint] : table) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound) << hint;
+    EXPECT_THAT(ran.err, HasSubstr("there is no file and no session '" + arguments[1] + "'"));
+    EXPECT_THAT(ran.err, HasSubstr(hint));
+  }
+}
+
 TEST_F(SourceTest, WithoutASourceItIsTheLastTenMinutesOfTheHistory) {
   give_named_profile(a_named_profile());
   const auto before = static_cast<std::uint64_t>(::time(nullptr)) * 1000;
