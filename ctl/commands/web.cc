@@ -74,7 +74,10 @@ class ServeWeb final : public Subcommand {
         address_, port_, [&views](const WebRequest& request) { return views.answer(request); },
         tls);
     if (!server) return server.error();
-    console.out << (*server)->url() << "\n" << std::flush;
+    // Nobody could find a page whose address was not printed.
+    if (!(console.out << (*server)->url() << "\n" << std::flush)) {
+      return fail(ErrorCode::kIo, "could not write to the standard output");
+    }
     std::optional<BrowserLink> link;
     if (opens_) {
       auto made = BrowserLink::make((*server)->url());

@@ -492,6 +492,14 @@ TEST_F(WebViewsTest, WhatIsNoSourceIsAnErrorAtOnce) {
   EXPECT_EQ(absent.code, kExitNoDaemon);
 }
 
+// Else it would serve a page that nobody can find. "timeout" ends one that does.
+TEST_F(WebViewsTest, AnAddressThatCanNotBePrintedEndsIt) {
+  const std::string said =
+      test::output_of("{ timeout 60 " PROFCTL " --socket " + server_.socket().string() +
+                      " web --port 0 " + write_random() + " >/dev/full; echo status $?; }");
+  EXPECT_EQ(said, "profctl: could not write to the standard output\nstatus 1\n");
+}
+
 // A session whose samples have times, of which a test keeps its own books.
 class TimedWebViewsTest : public WebViewsTest {
  protected:
