@@ -74,6 +74,10 @@ class ServeWeb final : public Subcommand {
         address_, port_, [&views](const WebRequest& request) { return views.answer(request); },
         tls);
     if (!server) return server.error();
+    if (port_ != 0 && (*server)->port() != port_) {
+      console.err << "profctl: port " << port_ << " is taken, so the page is at port "
+                  << (*server)->port() << "\n";
+    }
     // Nobody could find a page whose address was not printed.
     if (!(console.out << (*server)->url() << "\n" << std::flush)) {
       return fail(ErrorCode::kIo, "could not write to the standard output");

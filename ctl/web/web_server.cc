@@ -126,6 +126,8 @@ class TcpWebServer final : public WebServer {
 
   [[nodiscard]] std::string url() const override { return url_; }
 
+  [[nodiscard]] std::uint16_t port() const override { return listener_.address().port(); }
+
   void run(int stop_fd) override {
     listener_.run(stop_fd, [this](tcp::socket socket) { return serve(std::move(socket)); });
   }

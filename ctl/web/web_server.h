@@ -46,6 +46,9 @@ class WebServer {
   // "http://127.0.0.1:8300/?token=...", with TLS the name of the certificate
   [[nodiscard]] virtual std::string url() const = 0;
 
+  // Where it listens: with the port that was free.
+  [[nodiscard]] virtual std::uint16_t port() const = 0;
+
   // Returns when `stop_fd` can be read. Answers that were not sent then are lost.
   virtual void run(int stop_fd) = 0;
 

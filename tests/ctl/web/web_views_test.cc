@@ -33,6 +33,7 @@
 #include "tests/ctl/views/flame_file.h"
 #include "tests/ctl/views/pprof_traces.h"
 #include "tests/ctl/views/random_profile.h"
+#include "tests/ctl/web/web_client.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
@@ -498,6 +499,15 @@ TEST_F(WebViewsTest, AnAddressThatCanNotBePrintedEndsIt) {
       test::output_of("{ timeout 60 " PROFCTL " --socket " + server_.socket().string() +
                       " web --port 0 " + write_random() + " >/dev/full; echo status $?; }");
   EXPECT_EQ(said, "profctl: could not write to the standard output\nstatus 1\n");
+}
+
+TEST_F(WebViewsTest, AnotherPortThanTheOneAskedForIsNamed) {
+  const test::RunningWeb other([](const WebRequest&) { return WebReply{}; });
+  const std::string said = test::output_of(
+      "{ timeout 60 " PROFCTL " --socket " + server_.socket().string() + " web --port " +
+      std::to_string(other.port()) + " " + write_random() + " >/dev/full; true; }");
+  EXPECT_THAT(said, testing::StartsWith("profctl: port " + std::to_string(other.port()) +
+                                        " is taken, so the page is at port "));
 }
 
 // A session whose samples have times, of which a test keeps its own books.
