@@ -41,12 +41,12 @@ void warn_of_losses(const Source& source, const std::string& of, const Console& 
 
 }  // namespace
 
-void add_shown_source(OptionList& list, SourceRequest& request) {
-  list.optional_operand(
-      "SOURCE",
-      "A directory of record, a .pb.gz, .prof or .folded file, the id of a session, or a time: "
-      "14:00..14:10 [the last 10 minutes of the history]",
-      Reader::path(request.name));
+void add_shown_source(OptionList& list, SourceRequest& request, const std::string& by_default) {
+  list.optional_operand("SOURCE",
+                        "A directory of record, a .pb.gz, .prof or .folded file, the id of a "
+                        "session, or a time: 14:00..14:10 [" +
+                            by_default + "]",
+                        Reader::path(request.name));
   add_processes(list, request.target);
   add_range(list, request.range);
   list.rule([&list, &request]() -> Result<void> {

@@ -14,8 +14,10 @@
 namespace profd {
 
 // SOURCE, the targets, --since, --until, --last. Without any of source and time it is the last 10
-// minutes of the history.
-void add_shown_source(OptionList& list, SourceRequest& request);
+// minutes of the history, unless the subcommand chooses another time; `by_default` names it in the
+// help.
+void add_shown_source(OptionList& list, SourceRequest& request,
+                      const std::string& by_default = "the last 10 minutes of the history");
 
 // The time of the history that the request is about. None: it is about something else.
 [[nodiscard]] std::optional<TimeRange> range_of_source(const SourceRequest& request);

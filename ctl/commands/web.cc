@@ -36,7 +36,7 @@ class ServeWeb final : public Subcommand {
   ServeWeb(std::string name, std::string help) : Subcommand(std::move(name), std::move(help)) {}
 
   void add_options(OptionList& list) override {
-    add_shown_source(list, request_);
+    add_shown_source(list, request_, "the whole history");
     list.rule([this, &list]() -> Result<void> { return choose_source(list); });
     add_filters(list, patterns_);
     list.option("--port", "N", "Listen on this port, or on the next one that is free [8300]",

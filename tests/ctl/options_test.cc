@@ -182,6 +182,16 @@ TEST_F(OptionsTest, HelpStartsWithExamples) {
               AllOf(HasSubstr("profctl record"), HasSubstr("-- COMMAND [ARG ...]")));
 }
 
+TEST_F(OptionsTest, HelpNamesTheTimeThatIsShownByDefault) {
+  for (const char* const subcommand : {"report", "flame"}) {
+    EXPECT_THAT(run_plain({subcommand, "--help"}).out,
+                HasSubstr("[the last 10 minutes of the history]"));
+  }
+  for (const char* const subcommand : {"web", "view"}) {
+    EXPECT_THAT(run_plain({subcommand, "--help"}).out, HasSubstr("[the whole history]"));
+  }
+}
+
 TEST_F(OptionsTest, HelpNamesTheDirectoryThatIsWrittenToByDefault) {
   const std::pair<const char*, const char*> table[] = {{"stop", "[./profd-SESSION]"},
                                                        {"record", "[./profd-SESSION]"},
