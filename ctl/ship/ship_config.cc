@@ -67,6 +67,19 @@ std::optional<MetricsListen> parse_listen(std::string_view text) {
   return listen;
 }
 
+// On one line. The parser has written control characters as escapes; it names keys of the file.
+std::string text_of_parse_error(std::string_view description) {
+  constexpr std::string_view kLineEnd = "'\\n'";
+  constexpr std::size_t kMaxMessageBytes = 200;
+  std::string text(description);
+  std::size_t place = text.find(kLineEnd);
+  while (place != std::string::npos) {
+    text.replace(place, kLineEnd.size(), "the end of the line");
+    place = text.find(kLineEnd, place);
+  }
+  return printable_utf8(text, kMaxMessageBytes);
+}
+
 // Reads the tables of a file into a ShipConfigReading, and collects what is wrong with its places.
 class ShipConfigReader {
  public:
@@ -396,7 +409,7 @@ ShipConfigReading read_ship_config(std::string_view text, const std::string& fil
     const auto& where = error.source().begin;
     reading.errors.push_back(invalid_argument(file + ":" + std::to_string(where.line) + ":" +
                                               std::to_string(where.column) + ": " +
-                                              log_text(std::string(error.description()))));
+                                              text_of_parse_error(error.description())));
   }
   return reading;
 }

@@ -172,6 +172,17 @@ TEST(ShipConfigTest, EachInvalidValueIsNamedWithItsPlace) {
   }
 }
 
+TEST(ShipConfigTest, AnErrorOfTomlIsALineOfText) {
+  const auto errors = errors_of("[[pyroscope]\nname = \"a\"\n");
+  ASSERT_THAT(errors, SizeIs(1));
+  EXPECT_THAT(errors[0], AllOf(StartsWith("f:1:"), HasSubstr("saw the end of the line")));
+  EXPECT_THAT(errors[0], AllOf(Not(HasSubstr("\\")), Not(HasSubstr("\n"))));
+  // A key of the file may have any character.
+  const auto twice = errors_of("\"\xe2\x80\xae\" = 1\n\"\xe2\x80\xae\" = 2\n");
+  ASSERT_THAT(twice, SizeIs(1));
+  EXPECT_THAT(twice[0], AllOf(StartsWith("f:"), Not(HasSubstr("\xe2\x80\xae"))));
+}
+
 // profctl exits with 2 then, after which systemd does not start it again.
 TEST(ShipConfigTest, EachErrorIsAnInvalidArgument) {
   for (const char* text : {"x = \n", "[[pyroscope]\n", "hots = \"h\"\n", ""}) {
