@@ -341,7 +341,8 @@ class ShipConfigReader {
   void read_rule(const toml::table& table) {
     ServiceRule rule;
     KnownKeys known{
-        {"service_name", [&](const auto& node) { read_text(node, "service_name", rule.service); }},
+        {"service_name",
+         [&](const auto& node) { read_template(node, "service_name", rule.service); }},
         {"drop", [&](const auto& node) { read_drop(node, rule.drop); }},
         {"labels", [&](const auto& node) { read_labels(node, rule.labels); }}};
     for (const std::string_view key : service_keys()) {
@@ -357,6 +358,17 @@ class ShipConfigReader {
       add_error(table.source().begin, "a rule with drop = true has no service_name and no labels");
     }
     reading_.config.split.rules.push_back(std::move(rule));
+  }
+
+  // A text with placeholders.
+  void read_template(const toml::node& node, const std::string& name, std::string& out) {
+    read_text(node, name, out);
+    const std::string key = unknown_placeholder(out);
+    if (key.empty()) return;
+    const std::string nearest = did_you_mean(nearest_names(key, service_keys()));
+    add_error(
+        node.source().begin, name + " has the unknown placeholder {" + log_text(key) + "}",
+        nearest.empty() ? "the keys are " + enumeration(service_keys(), " and ") : nearest);
   }
 
   void read_pattern(const toml::node& node, const std::string& key, ServiceRule& rule) {
@@ -388,7 +400,7 @@ class ShipConfigReader {
                   "a name has letters, digits and _, and is not service_name or host");
         continue;
       }
-      read_text(value, "the label " + name, labels[name]);
+      read_template(value, "the label " + name, labels[name]);
     }
   }
 

@@ -83,6 +83,21 @@ const std::vector<std::string_view>& service_keys() {
   return keys;
 }
 
+std::string unknown_placeholder(std::string_view text) {
+  constexpr std::string_view kKeyCharacters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
+  for (std::size_t open = text.find('{'); open != std::string_view::npos;
+       open = text.find('{', open + 1)) {
+    const std::size_t close = text.find_first_not_of(kKeyCharacters, open + 1);
+    if (close == std::string_view::npos) break;
+    const std::string_view key = text.substr(open + 1, close - open - 1);
+    const bool is_placeholder = text[close] == '}' && !key.empty();
+    const bool is_known = std::ranges::find(service_keys(), key) != service_keys().end();
+    if (is_placeholder && !is_known) return std::string(key);
+  }
+  return {};
+}
+
 bool needs_key(const std::vector<ServiceRule>& rules, std::string_view key) {
   const std::string expanded = "{" + std::string(key) + "}";
   return std::ranges::any_of(rules, [key, &expanded](const ServiceRule& rule) {

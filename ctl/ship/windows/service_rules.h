@@ -21,6 +21,10 @@ using ProcessLabelTexts = std::map<std::string, std::string, std::less<>>;
 // The keys by which a rule matches, and which a series has as labels, but for "comm" and "cgroup".
 [[nodiscard]] const std::vector<std::string_view>& service_keys();
 
+// The key of the first "{key}" in a service name or label that is none of these; "": each is one.
+// Other braces are text.
+[[nodiscard]] std::string unknown_placeholder(std::string_view text);
+
 struct ServiceRule {
   // By key. "*" stands for any characters. A label that does not apply is "".
   std::map<std::string, std::string> patterns;

@@ -165,6 +165,12 @@ TEST(ShipConfigTest, EachInvalidValueIsNamedWithItsPlace) {
            {"[metrics]\nlisten = \"::1:9464\"\n", "f:2:10: listen must be"},
            {"[[service]]\nunit = \"a\"\n", "f:1:1: the rule does nothing"},
            {"[[service]]\nlabels = { __x = \"a\" }\n", "f:2:12: __x can't be the name"},
+           {"[[service]]\nservice_name = \"a-{unti}\"\n",
+            "f:2:16: service_name has the unknown placeholder {unti}"},
+           {"[[service]]\nservice_name = \"{unit}{host}\"\n",
+            "f:2:16: service_name has the unknown placeholder {host}"},
+           {"[[service]]\nlabels = { team = \"{}{ a{pid}\" }\n",
+            "f:2:19: the label team has the unknown placeholder {pid}"},
        }) {
     const auto errors = errors_of(one.text);
     ASSERT_FALSE(errors.empty()) << one.text;
@@ -181,6 +187,22 @@ TEST(ShipConfigTest, AnErrorOfTomlIsALineOfText) {
   const auto twice = errors_of("\"\xe2\x80\xae\" = 1\n\"\xe2\x80\xae\" = 2\n");
   ASSERT_THAT(twice, SizeIs(1));
   EXPECT_THAT(twice[0], AllOf(StartsWith("f:"), Not(HasSubstr("\xe2\x80\xae"))));
+}
+
+TEST(ShipConfigTest, AnUnknownPlaceholderHasTheNearestKeyAsHint) {
+  const auto hint = [](const std::string& service) {
+    const auto errors =
+        read_ship_config(kEndpoint + "[[service]]\nservice_name = \"" + service + "\"\n", "f")
+            .errors;
+    return errors.empty() ? "valid" : errors[0].hint;
+  };
+  EXPECT_EQ(hint("{unt}"), "did you mean unit?");
+  EXPECT_EQ(hint("{qqqqqq}"),
+            "the keys are cgroup, comm, container, namespace, pod, runtime, unit and user");
+  for (const char* const text :
+       {"{unit}", "a{comm}b{pod}", "{}", "{ unit }", "{unit", "unit}", "{{unit}}", "{a b}"}) {
+    EXPECT_EQ(hint(text), "valid") << text;
+  }
 }
 
 // profctl exits with 2 then, after which systemd does not start it again.
