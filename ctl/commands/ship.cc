@@ -16,6 +16,7 @@
 
 #include "ctl/client/signal_watch.h"
 #include "ctl/commands/subcommand.h"
+#include "ctl/ship/endpoint_files.h"
 #include "ctl/ship/ship_config.h"
 #include "ctl/ship/ship_service.h"
 #include "ctl/ship/ship_status.h"
@@ -60,6 +61,10 @@ class Ship final : public Subcommand {
     if (asks_only_) return show_life(console);
     auto reading = load_ship_config(config_);
     if (!reading) return reading.error();
+    if (checks_only_) {
+      const auto missing = errors_of_files(reading->files);
+      reading->errors.insert(reading->errors.end(), missing.begin(), missing.end());
+    }
     if (!reading->errors.empty()) return report_all(console, reading->errors);
     if (checks_only_) {
       if (!console.json) console.out << config_ << " is valid\n";

@@ -113,9 +113,7 @@ class ShipConfigReader {
 
   void add_error(const toml::source_position& where, const std::string& what,
                  const std::string& hint = {}) {
-    const std::string place =
-        file_ + ":" + std::to_string(where.line) + ":" + std::to_string(where.column) + ": ";
-    invalid_.push_back({where, invalid_argument(place + what, hint)});
+    invalid_.push_back({where, invalid_argument(place_of(where) + what, hint)});
   }
 
  private:
@@ -125,6 +123,10 @@ class ShipConfigReader {
   };
   using ReadNode = std::function<void(const toml::node& node)>;
   using KnownKeys = std::map<std::string_view, ReadNode, std::less<>>;
+
+  [[nodiscard]] std::string place_of(const toml::source_position& where) const {
+    return file_ + ":" + std::to_string(where.line) + ":" + std::to_string(where.column) + ": ";
+  }
 
   void read_keys(const toml::table& table, const KnownKeys& known) {
     for (const auto& [key, node] : table) {
@@ -277,6 +279,7 @@ class ShipConfigReader {
       add_error(node.source().begin, name + " must be an absolute path");
       return;
     }
+    reading_.files.push_back({.key = name, .path = *text, .place = place_of(node.source().begin)});
     path = *text;
   }
 

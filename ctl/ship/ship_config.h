@@ -75,8 +75,16 @@ struct ShipConfig {
   std::optional<MetricsListen> metrics;
 };
 
+// A file that an endpoint names: of a secret, a certificate, a key or CAs.
+struct EndpointFile {
+  std::string key;    // "bearer_token_file"
+  std::string path;   // absolute
+  std::string place;  // "FILE:LINE:COLUMN: "
+};
+
 struct ShipConfigReading {
   ShipConfig config;
+  std::vector<EndpointFile> files;  // they may be absent: endpoint_files.h
   // kInvalidArgument, "FILE:LINE:COLUMN: what", in the order of their places.
   std::vector<Error> errors;
 };

@@ -10,6 +10,8 @@
 
 #include <gmock/gmock.h>
 
+#include "ctl/ship/endpoint_files.h"
+
 namespace profd {
 namespace {
 
@@ -212,6 +214,52 @@ TEST(ShipConfigTest, EachErrorIsAnInvalidArgument) {
     ASSERT_FALSE(errors.empty()) << text;
     for (const Error& error : errors) EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << text;
   }
+}
+
+// A running profctl ship waits for them, so that reading the configuration alone finds nothing.
+TEST(ShipConfigTest, FilesThatAreNamedAndMissingHaveTheirPlaces) {
+  std::string pattern = std::filesystem::temp_directory_path() / "ship-files-XXXXXX";
+  const std::filesystem::path directory = ::mkdtemp(pattern.data());
+  const std::string there = directory / "there";
+  const std::string gone = directory / "gone";
+  const std::string empty = directory / "empty";
+  std::ofstream(there) << "text\n";
+  std::ofstream(empty) << "";
+  const auto errors_with = [](const std::string& line) {
+    const ShipConfigReading reading = read_ship_config(
+        "[[pyroscope]]\nname = \"a\"\nurl = \"https://h\"\n" + line + "\n", "f");
+    EXPECT_THAT(reading.errors, SizeIs(0)) << line;
+    std::vector<std::string> messages;
+    for (const Error& error : errors_of_files(reading.files)) {
+      EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+      EXPECT_NE(error.hint, "");
+      messages.push_back(error.message);
+    }
+    return messages;
+  };
+  const auto password = [](const std::string& path) {
+    return "basic_auth = { username = \"u\", password_file = \"" + path + "\" }";
+  };
+  const auto pair = [](const std::string& certificate, const std::string& key) {
+    return "cert_file = \"" + certificate + "\"\nkey_file = \"" + key + "\"";
+  };
+  EXPECT_THAT(errors_with(""), SizeIs(0));
+  EXPECT_THAT(errors_with("bearer_token_file = \"" + there + "\""), SizeIs(0));
+  EXPECT_THAT(errors_with(password(there)), SizeIs(0));
+  EXPECT_THAT(errors_with(pair(there, there)), SizeIs(0));
+  EXPECT_THAT(errors_with("bearer_token_file = \"" + gone + "\""),
+              ElementsAre(StartsWith("f:4:21: bearer_token_file: could not open " + gone)));
+  EXPECT_THAT(errors_with("bearer_token_file = \"" + empty + "\""),
+              ElementsAre("f:4:21: bearer_token_file: " + empty + " is empty"));
+  EXPECT_THAT(errors_with(password(gone)),
+              ElementsAre(StartsWith("f:4:48: password_file: could not open " + gone)));
+  EXPECT_THAT(errors_with("ca_file = \"" + gone + "\""),
+              ElementsAre(StartsWith("f:4:11: ca_file: could not open " + gone)));
+  EXPECT_THAT(errors_with("ca_file = \"/dev/null\""),
+              ElementsAre("f:4:11: ca_file: /dev/null is no regular file"));
+  EXPECT_THAT(errors_with(pair(gone, there)), ElementsAre(StartsWith("f:4:13: cert_file: ")));
+  EXPECT_THAT(errors_with(pair(there, gone)), ElementsAre(StartsWith("f:5:12: key_file: ")));
+  std::filesystem::remove_all(directory);
 }
 
 TEST(ShipConfigTest, AFileIsReadWholeOrNotAtAll) {
