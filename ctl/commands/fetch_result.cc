@@ -66,9 +66,13 @@ std::string line_of_file(const fs::path& file, std::uint64_t samples) {
 }
 
 // A host has hundreds of processes, so the list of their files ends early.
-void print_lines(const std::vector<std::string>& lines, const fs::path& directory,
+void print_lines(const std::vector<std::string>& lines, const Destination& destination,
                  const WrittenList& written, const Console& console) {
-  if (written.is_quiet) return;
+  const fs::path directory = destination.path;
+  if (written.is_quiet) {
+    if (destination.is_by_default) console.out << line_of_file(directory) << "\n";
+    return;
+  }
   const std::size_t shown = written.has_all ? lines.size() : std::min(lines.size(), kShownRows);
   for (const std::string& line : std::span(lines).first(shown)) console.out << line << "\n";
   if (shown == lines.size()) return;
@@ -77,8 +81,9 @@ void print_lines(const std::vector<std::string>& lines, const fs::path& director
 }
 
 // The profile with the most samples first, then the files that are no profiles.
-void print_files(const ResultInfo& result, const fs::path& directory, const WrittenList& written,
-                 const Console& console) {
+void print_files(const ResultInfo& result, const Destination& destination,
+                 const WrittenList& written, const Console& console) {
+  const fs::path directory = destination.path;
   std::vector<ProfileSummary> profiles = result.summary.profiles;
   std::ranges::stable_sort(profiles, std::ranges::greater(), &ProfileSummary::samples);
   std::vector<std::string> lines;
@@ -92,7 +97,7 @@ void print_files(const ResultInfo& result, const fs::path& directory, const Writ
     if (!listed.contains(file.path)) lines.push_back(line_of_file(directory / file.path));
   }
   lines.push_back(line_of_file(directory / kSummaryName));
-  print_lines(lines, directory, written, console);
+  print_lines(lines, destination, written, console);
 }
 
 // A JVM writes a perf map only when --ask-runtime asks for it.
@@ -210,9 +215,10 @@ void delete_copy_of_daemon(Client& client, const ResultInfo& result, const Conso
               << printable(removed.error().message) << "\n";
 }
 
-Result<int> fetch_directory(Client& client, const ResultInfo& result, const std::string& directory,
-                            const WrittenList& written, const Console& console) {
-  const std::string shown = directory.empty() ? "profd-" + result.result : directory;
+Result<int> fetch_directory(Client& client, const ResultInfo& result,
+                            const Destination& destination, const WrittenList& written,
+                            const Console& console) {
+  const std::string& shown = destination.path;
   std::vector<std::string> names{kSummaryName};
   for (const ResultFile& file : result.files) names.push_back(file.path);
   auto output = OutputDirectory::open(shown, names);
@@ -227,7 +233,7 @@ Result<int> fetch_directory(Client& client, const ResultInfo& result, const std:
   if (console.json) {
     console.out << to_json(result.summary) << "\n";
   } else {
-    print_files(result, shown, written, console);
+    print_files(result, destination, written, console);
   }
   print_remarks(result.summary, console);
   const bool has_objects = !std::ranges::all_of(result.files, is_profile);
@@ -351,7 +357,7 @@ std::string source_path(const std::string& file, const Destination& destination)
 
 Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destination& destination,
                         const WrittenList& written, const Console& console) {
-  const std::string shown = destination.path.empty() ? "profd-" + result.result : destination.path;
+  const std::string& shown = destination.path;
   const auto packed = fetch_named_profile(client, result);
   if (!packed) return packed.error();
   const auto files = split_files(*packed, destination);
@@ -369,7 +375,7 @@ Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destinat
   if (console.json) {
     console.out << to_json(result.summary) << "\n";
   } else {
-    print_lines(lines_of_parts(*files, shown), shown, written, console);
+    print_lines(lines_of_parts(*files, shown), destination, written, console);
   }
   print_remarks(result.summary, console);
   if (written.is_quiet) return kExitOk;
@@ -399,6 +405,12 @@ Result<int> fetch_file(Client& client, const ResultInfo& result, const Destinati
 
 }  // namespace
 
+void use_default_directory(const std::string& id, Destination& destination) {
+  if (!destination.path.empty()) return;
+  destination.path = "profd-" + id;
+  destination.is_by_default = true;
+}
+
 Result<void> check_output(const Destination& destination) {
   if (destination.path.empty() || destination.path == "-") return {};
   if (!destination.is_file()) return OutputDirectory::check(destination.path);
@@ -410,10 +422,11 @@ Result<void> check_output(const Destination& destination) {
 
 Result<int> fetch_result(Client& client, const ResultInfo& result, const Destination& destination,
                          const WrittenList& written, const Console& console) {
-  if (destination.by) return fetch_parts(client, result, destination, written, console);
-  return destination.is_file()
-             ? fetch_file(client, result, destination, written, console)
-             : fetch_directory(client, result, destination.path, written, console);
+  if (destination.is_file()) return fetch_file(client, result, destination, written, console);
+  Destination directory = destination;
+  use_default_directory(result.result, directory);
+  return directory.by ? fetch_parts(client, result, directory, written, console)
+                      : fetch_directory(client, result, directory, written, console);
 }
 
 }  // namespace profd

@@ -13,6 +13,9 @@
 
 namespace profd {
 
+// Makes an empty path that of the directory ./profd-ID.
+void use_default_directory(const std::string& id, Destination& destination);
+
 // Whether `destination` can be written to, before anything is done for it. An empty path is not
 // known yet, which is no error.
 [[nodiscard]] Result<void> check_output(const Destination& destination);

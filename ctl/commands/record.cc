@@ -244,7 +244,7 @@ class Recording {
 
   Result<int> stop_and_write(const Console& console) {
     Destination output = options_.output;
-    if (output.path.empty()) output.path = "profd-" + session_;
+    use_default_directory(session_, output);
     if (auto checked = check_output(output); !checked) return checked.error();
     find_targets_by_name();
     const auto result = client_.stop(session_);

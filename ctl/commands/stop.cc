@@ -20,7 +20,7 @@ class Stop final : public Subcommand {
 
   Result<int> run(Client& client, const Console& console) override {
     if (auto checked = check_session_id(session_); !checked) return checked.error();
-    if (output_.path.empty()) output_.path = "profd-" + session_;
+    use_default_directory(session_, output_);
     if (auto checked = check_output(output_); !checked) return checked.error();
     if (ask_runtime_) ask_targets(client, console);
     const auto result = client.stop(session_);

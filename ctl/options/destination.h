@@ -22,13 +22,14 @@ struct Destination {
   std::string path;  // empty: a directory named after the result; "-": standard output
   ResultForm form = ResultForm::kDirectory;
   std::optional<PprofSplitKey> by{};  // `path` then is a directory with a file for each part
+  bool is_by_default = false;         // `path` is a directory that the user has not named
 
   [[nodiscard]] bool is_file() const { return form != ResultForm::kDirectory && !by; }
 };
 
 // How much of the list of written files is printed.
 struct WrittenList {
-  bool is_quiet = false;             // nothing
+  bool is_quiet = false;             // nothing but a directory that the user has not named
   bool has_all = false;              // else the first lines
   std::string all_option = "--all";  // what gives all, for messages
 };

@@ -168,7 +168,8 @@ void add_output(OptionList& list, const std::string& by_default, Destination& de
 }
 
 void add_written_list(OptionList& list, WrittenList& written) {
-  list.flag("-q,--quiet", "Print neither the written files nor the hottest functions",
+  list.flag("-q,--quiet",
+            "Print neither the written files nor the hottest functions; without -o, the directory",
             written.is_quiet);
   list.flag(written.all_option, "Print all written files, not the first 20", written.has_all);
   list.rule([&written]() -> Result<void> {

@@ -119,6 +119,23 @@ TEST_F(WrittenListTest, QuietLeavesWhatIsMissingInTheSamples) {
   }
 }
 
+// Else nobody would know where the profiles are.
+TEST_F(WrittenListTest, QuietPrintsADirectoryThatWasNotNamed) {
+  const auto before = std::filesystem::current_path();
+  for (const Call& call : calls()) {
+    std::vector<std::string> arguments = call.arguments;
+    arguments.resize(arguments.size() - 2);  // without -o
+    std::filesystem::remove_all(out_);
+    std::filesystem::create_directory(out_);
+    std::filesystem::current_path(out_);
+    arguments.emplace_back("-q");
+    const Ran quiet = run(arguments);
+    std::filesystem::current_path(before);
+    EXPECT_EQ(quiet.out, "profd-5f2c01ab\n") << arguments.front();
+    EXPECT_TRUE(std::filesystem::exists(out_ / "profd-5f2c01ab" / "session.json"));
+  }
+}
+
 TEST_F(WrittenListTest, QuietIsForOneFileToo) {
   test::RandomProfile random(5);
   random.add(100);
