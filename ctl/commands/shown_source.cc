@@ -10,6 +10,7 @@
 #include "ctl/options/shared_options.h"
 #include "ctl/output/text.h"
 #include "ctl/sources/sample_losses.h"
+#include "ctl/sources/unnamed_code.h"
 #include "formats/base/errors.h"
 #include "formats/base/utf8_text.h"
 
@@ -37,6 +38,30 @@ void warn_of_losses(const Source& source, const std::string& of, const Console& 
   console.err << "profctl: " << printable(of) << lost << " of "
               << counted(losses->written + lost, "sample") << " were lost, so times are too small: "
               << printable_utf8(counts_text(reasons), kMaxPrintableBytes) << "\n";
+}
+
+// Says what gives names to code that has none, where much of the time is spent in it.
+void hint_at_unnamed_code(const Samples& samples, const Console& console) {
+  constexpr std::int64_t kFewSamples = 100;  // less would be chance
+  constexpr double kMuchPercent = 25;
+  const std::int64_t all = samples.sum().samples;
+  if (console.json || all < kFewSamples) return;
+  const UnnamedCode unnamed = count_unnamed_code(samples);
+  const auto percent = [all](const SampleValue& part) {
+    return 100 * static_cast<double>(part.samples) / static_cast<double>(all);
+  };
+  if (const double files = percent(unnamed.of_files); files > kMuchPercent) {
+    console.err << "profctl: " << percent_text(files)
+                << " of the samples are in programs and libraries, in code without a name\n"
+                   "hint: 'profctl debuginfo list' shows the debug files that are missing; with "
+                   "them, later samples have names\n";
+  }
+  if (const double runtimes = percent(unnamed.of_runtimes); runtimes > kMuchPercent) {
+    console.err << "profctl: " << percent_text(runtimes)
+                << " of the samples are in JIT code without a name\n"
+                   "hint: 'profctl doctor --pid PID' shows the option that makes its runtime write "
+                   "names\n";
+  }
 }
 
 }  // namespace
@@ -82,6 +107,7 @@ Result<Source> open_shown_source(Client& client, const SourceRequest& request,
                               request.target);
   }
   print_notes(*source, "", console);
+  hint_at_unnamed_code(source->samples, console);
   if (!source->samples.rows().empty()) return source;
   return fail(ErrorCode::kNotFound, source->title + " has no samples",
               "nothing used the CPU then, or too little for a sample");

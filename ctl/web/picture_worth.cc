@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 
 #include "ctl/output/text.h"
 #include "ctl/sources/sample_losses.h"
+#include "ctl/sources/unnamed_code.h"
 #include "formats/base/json_text.h"
 #include "formats/base/utf8_text.h"
 
@@ -19,21 +19,6 @@ namespace {
 
 using boost::json::array;
 using boost::json::object;
-
-// A function without a name is named after its file: "[libfoo.so]".
-bool is_unnamed(std::string_view name) { return name.empty() || name.starts_with('['); }
-
-SampleValue unnamed_leaves(const Samples& samples) {
-  SampleValue unnamed;
-  std::vector<std::uint32_t> stack;
-  for (const Samples::Row& row : samples.rows()) {
-    samples.read_stack(row, stack);
-    if (stack.empty()) continue;
-    const SampledFunction& leaf = samples.functions()[samples.frames()[stack.front()].function];
-    if (is_unnamed(samples.text(leaf.name))) unnamed.add(row.value);
-  }
-  return unnamed;
-}
 
 std::string share_text(double part, double whole) {
   return percent_text(whole > 0 ? 100 * part / whole : 0);
@@ -80,7 +65,8 @@ std::string picture_worth_json(const Source& source, const std::optional<StatusI
   }
   parts.emplace_back(
       "innermost frame without a name " +
-      share_text(static_cast<double>(unnamed_leaves(samples).samples), static_cast<double>(all)));
+      share_text(static_cast<double>(count_unnamed_code(samples).all.samples),
+                 static_cast<double>(all)));
   if (status) {
     parts.emplace_back(
         "profd itself " +

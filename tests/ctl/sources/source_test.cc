@@ -428,6 +428,51 @@ TEST_F(SourceTest, TheNoteOfAnExportIsPrinted) {
             "profctl: 1 of 496 samples were lost, so times are too small: 1 ring_full\n");
 }
 
+// `unnamed` of its samples are at an address of `file` that has no name, `named` in a function that
+// was called from there.
+std::string a_profile_without_names(const std::string& file, std::int64_t unnamed,
+                                    std::int64_t named) {
+  PprofProfile profile({{"samples", "count"}, {"cpu", "nanoseconds"}});
+  profile.default_sample_type = "cpu";
+  profile.period_type = {"cpu", "nanoseconds"};
+  profile.period = 1'000'000;
+  profile.add_mapping({.file = profile.add_text("[all processes of host]")});
+  const std::uint32_t mapping =
+      profile.add_mapping({.start = 0x1000, .limit = 0x9000, .file = profile.add_text(file)});
+  const std::uint32_t name = profile.add_text("work");
+  const std::vector<PprofLine> lines{
+      {.function = profile.add_function({.name = name, .system_name = name})}};
+  const std::uint32_t nowhere = profile.add_location({.address = 0x1000, .mapping = mapping}, {});
+  const std::uint32_t work = profile.add_location({.address = 0x2000, .mapping = mapping}, lines);
+  const auto add = [&profile](const std::vector<std::uint32_t>& stack, std::int64_t count) {
+    const std::vector<std::int64_t> values{count, count * 1'000'000};
+    profile.add_sample({.labels = profile.add_labels({}), .stack = profile.add_stack(stack)},
+                       values);
+  };
+  add({nowhere}, unnamed);
+  add({work, nowhere}, named);
+  return encode_pprof_gzip(profile);
+}
+
+TEST_F(SourceTest, WhatWouldNameUnnamedCodeIsSaid) {
+  const auto said = [this](const std::string& file, std::int64_t unnamed, std::int64_t named) {
+    const auto path = scratch_.write("a.pb.gz", a_profile_without_names(file, unnamed, named));
+    EXPECT_EQ(run({"report", "--json", path}).err, "");
+    return run({"report", path}).err;
+  };
+  EXPECT_EQ(said("/usr/lib/libfoo.so", 30, 70),
+            "profctl: 30.0 % of the samples are in programs and libraries, in code without a name\n"
+            "hint: 'profctl debuginfo list' shows the debug files that are missing; with them, "
+            "later samples have names\n");
+  EXPECT_EQ(said("//anon", 30, 70),
+            "profctl: 30.0 % of the samples are in JIT code without a name\n"
+            "hint: 'profctl doctor --pid PID' shows the option that makes its runtime write "
+            "names\n");
+  EXPECT_EQ(said("/usr/lib/libfoo.so", 25, 75), "") << "not more than a quarter";
+  EXPECT_EQ(said("/usr/lib/libfoo.so", 50, 49), "") << "less than 100 samples";
+  EXPECT_EQ(said("[kernel.kallsyms]", 30, 70), "") << "nothing that a debug file would name";
+}
+
 TEST_F(SourceTest, TheDaemonsErrorsArePrintedByReport) {
   service_.error = fail(ErrorCode::kNotFound, "continuous mode has kept no window", "switch it on");
   const Ran ran = run({"report"});
