@@ -21,6 +21,8 @@ namespace {
 // Of a tree as JSON: more than a viewer can show at once.
 constexpr std::size_t kJsonNodes = 10'000;
 
+constexpr double kWholePercent = 100;
+
 class ShowReport final : public Subcommand {
  public:
   ShowReport() : Subcommand("report", "Show which functions used the CPU, now or in the past") {}
@@ -99,7 +101,8 @@ class ShowReport final : public Subcommand {
 
   using TitledTrees = std::vector<std::pair<std::string, CallTree>>;
 
-  // Pruned.
+  // Pruned. `min_share`: percent of the samples that are in the tree, so that a function with few
+  // samples has callers and callees, too.
   Result<TitledTrees> make_trees(const Selection& selection, std::size_t nodes, double min_share) {
     TitledTrees trees;
     TreeOptions options{.names = view_.names};
@@ -123,7 +126,7 @@ class ShowReport final : public Subcommand {
     }
     for (auto& [title, tree] : trees) {
       if (tree.nodes.empty()) return nothing_to_show(view_.patterns);
-      prune(tree, nodes, min_share);
+      prune(tree, nodes, min_share * tree.share() / kWholePercent);
     }
     return trees;
   }

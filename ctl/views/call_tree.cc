@@ -179,6 +179,14 @@ CallTree make_tree(const Selection& selection, const TreeOptions& options) {
   return TreeGrower(selection, options).grow();
 }
 
+double CallTree::share() const {
+  SampleValue sum;
+  for (const TreeNode& node : nodes) {
+    if (node.depth == 0) sum.add(node.total);
+  }
+  return scope.share_of(sum);
+}
+
 void prune(CallTree& tree, std::size_t max_nodes, double min_share) {
   const auto& nodes = tree.nodes;
   std::vector<std::uint32_t> by_size(nodes.size());
@@ -205,9 +213,10 @@ void prune(CallTree& tree, std::size_t max_nodes, double min_share) {
       places[i] = static_cast<std::uint32_t>(left.size());
       if (node.depth != 0) node.parent = places[node.parent];
       left.push_back(std::move(node));
-    } else if (node.depth != 0 && is_kept[node.parent]) {
-      left[places[node.parent]].is_cut = true;
+      continue;
     }
+    tree.left_out_self.add(node.self);
+    if (node.depth != 0 && is_kept[node.parent]) left[places[node.parent]].is_cut = true;
   }
   tree.left_out += nodes.size() - left.size();
   tree.nodes = std::move(left);

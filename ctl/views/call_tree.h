@@ -44,6 +44,10 @@ struct CallTree {
   ViewScope scope;
   std::vector<TreeNode> nodes;  // each before its children; the largest child first
   std::size_t left_out = 0;     // by prune()
+  SampleValue left_out_self{};  // of these, together
+
+  // Percent of all samples that are in the tree.
+  [[nodiscard]] double share() const;
 };
 
 [[nodiscard]] CallTree make_tree(const Selection& selection, const TreeOptions& options);

@@ -171,7 +171,8 @@ std::string tree_text(const CallTree& tree, const Screen& screen) {
   }
   std::string text = table.text(screen);
   if (tree.left_out != 0) {
-    text += "... " + counted(tree.left_out, "smaller node") + " left out (--all, --limit N)\n";
+    text += "... " + counted(tree.left_out, "smaller node") + " left out, with " +
+            share_text_of(tree.scope, tree.left_out_self) + " of all samples (--all, --limit N)\n";
   }
   return text;
 }

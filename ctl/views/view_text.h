@@ -16,7 +16,7 @@ namespace profd {
 struct ViewLimits {
   std::size_t rows = 20;  // of a list
   std::size_t inner = 5;  // of the second key, for each row of the first
-  // Of a tree. Its nodes have at least `min_share` percent.
+  // Of a tree. Its nodes have at least `min_share` percent of the samples that are in it.
   std::size_t nodes = 40;
   double min_share = 0.5;
 };

@@ -224,6 +224,42 @@ TEST_F(ReportTest, APrunedTreeHasTheLargestNodesAndSaysHowManyAreLeft) {
   }
 }
 
+// "rare" has 4 of 1000 samples: less than the smallest node of a tree of all of them.
+TEST_F(ReportTest, AFunctionWithFewSamplesHasCallersAndCallees) {
+  const std::string file = scratch_.write(
+      "rare.folded", "main;rare;leaf_a 3\nmain;other;rare;leaf_b 1\nmain;busy 996\n");
+  const Ran callees = run({"report", file, "--callees", "rare"});
+  EXPECT_EQ(callees.code, 0) << callees.err;
+  EXPECT_THAT(callees.out, HasSubstr("leaf_a"));
+  EXPECT_THAT(callees.out, HasSubstr("leaf_b"));
+  const Ran callers = run({"report", file, "--callers", "rare"});
+  EXPECT_THAT(callers.out, HasSubstr("main"));
+  EXPECT_THAT(callers.out, HasSubstr("other"));
+  for (const Ran& ran : {callees, callers}) EXPECT_THAT(ran.out, Not(HasSubstr("left out")));
+  EXPECT_THAT(run({"report", file, "--tree", "--focus", "rare"}).out, HasSubstr("leaf_b"));
+}
+
+// Of 1008 samples, 2 for each of four functions: 0.2 %, and 0.8 % together.
+TEST_F(ReportTest, SmallCallersAndCalleesAreLeftOutWithTheirShare) {
+  std::string folded = "hot;work;hot_callee 1000\n";
+  for (const std::string number : {"0", "1", "2", "3"}) {
+    folded += "caller_" + number + ";work;callee_" + number + " 2\n";
+  }
+  const std::string file = scratch_.write("small.folded", folded);
+  for (const std::string side : {"caller", "callee"}) {
+    const std::string option = "--" + side + "s";
+    const Ran ran = run({"report", file, option, "work"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("hot"));
+    EXPECT_THAT(ran.out, Not(HasSubstr(side + "_3")));
+    EXPECT_THAT(ran.out, testing::EndsWith("... 4 smaller nodes left out, with 0.8 % of all "
+                                           "samples (--all, --limit N)\n"));
+    const Ran all = run({"report", file, option, "work", "--all"});
+    EXPECT_THAT(all.out, HasSubstr(side + "_3"));
+    EXPECT_THAT(all.out, Not(HasSubstr("left out")));
+  }
+}
+
 TEST_F(ReportTest, ADifferenceIsThatOfTheSharesOfBothSides) {
   test::RandomProfile other(8);
   other.add(300);
