@@ -40,7 +40,7 @@ class TreeGrower {
 
   CallTree grow() {
     const Samples& samples = selection_.samples();
-    CallTree tree{.scope = scope_of(samples), .nodes = {}};
+    CallTree tree{.scope = scope_of(samples), .direction = options_.direction, .nodes = {}};
     for (const Samples::Row& row : samples.rows()) {
       if (!stacks_.read(row)) continue;
       tree.scope.shown.add(row.value);

@@ -42,6 +42,7 @@ struct TreeNode {
 
 struct CallTree {
   ViewScope scope;
+  TreeDirection direction = TreeDirection::kFromOutermost;
   std::vector<TreeNode> nodes;  // each before its children; the largest child first
   std::size_t left_out = 0;     // by prune()
   SampleValue left_out_self{};  // of these, together

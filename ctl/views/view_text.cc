@@ -157,17 +157,21 @@ std::string report_text(const Report& report, const ViewLimits& limits, const Sc
 }
 
 std::string tree_text(const CallTree& tree, const Screen& screen) {
-  FittingTable table({{.title = "TOTAL " + amount_title(tree.scope), .is_optional = true},
-                      {.title = "TOTAL"},
-                      {.title = "SELF"},
-                      {.title = "FUNCTION", .kind = ColumnKind::kName}});
+  // A caller's own time is in none of these samples: they are of the function that it calls.
+  const bool has_self = tree.direction != TreeDirection::kCallers;
+  std::vector<ColumnHead> heads{{.title = "TOTAL " + amount_title(tree.scope), .is_optional = true},
+                                {.title = "TOTAL"}};
+  if (has_self) heads.push_back({.title = "SELF"});
+  heads.push_back({.title = "FUNCTION", .kind = ColumnKind::kName});
+  FittingTable table(heads);
   for (const TreeNode& node : tree.nodes) {
-    table.add({{amount_text(tree.scope, node.total)},
-               {share_text_of(tree.scope, node.total)},
-               {share_text_of(tree.scope, node.self)},
-               {.text = node.group.name + (node.is_cut ? " ..." : ""),
-                .color = color_of(node.group),
-                .indent = node.depth}});
+    std::vector<TableText> texts{{amount_text(tree.scope, node.total)},
+                                 {share_text_of(tree.scope, node.total)}};
+    if (has_self) texts.push_back({share_text_of(tree.scope, node.self)});
+    texts.push_back({.text = node.group.name + (node.is_cut ? " ..." : ""),
+                     .color = color_of(node.group),
+                     .indent = node.depth});
+    table.add(std::move(texts));
   }
   std::string text = table.text(screen);
   if (tree.left_out != 0) {

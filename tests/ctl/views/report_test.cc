@@ -239,6 +239,21 @@ TEST_F(ReportTest, AFunctionWithFewSamplesHasCallersAndCallees) {
   EXPECT_THAT(run({"report", file, "--tree", "--focus", "rare"}).out, HasSubstr("leaf_b"));
 }
 
+// All of the time is in what "work" calls.
+TEST_F(ReportTest, CallersHaveNoTimeOfTheirOwn) {
+  const std::string file = scratch_.write("a.folded", "main;run;work;step 3\nmain;work 1\n");
+  const Ran callers = run({"report", file, "--callers", "work"});
+  EXPECT_EQ(callers.code, 0) << callers.err;
+  EXPECT_THAT(callers.out, Not(HasSubstr("SELF")));
+  EXPECT_THAT(callers.out, HasSubstr("TOTAL SAMPLES    TOTAL  FUNCTION\n"
+                                     "            4  100.0 %  work\n"
+                                     "            3   75.0 %   run\n"
+                                     "            3   75.0 %    main\n"
+                                     "            1   25.0 %   main\n"));
+  EXPECT_THAT(run({"report", file, "--callees", "work"}).out, HasSubstr("SELF"));
+  EXPECT_THAT(run({"report", file, "--tree"}).out, HasSubstr("SELF"));
+}
+
 // Of 1008 samples, 2 for each of four functions: 0.2 %, and 0.8 % together.
 TEST_F(ReportTest, SmallCallersAndCalleesAreLeftOutWithTheirShare) {
   std::string folded = "hot;work;hot_callee 1000\n";
