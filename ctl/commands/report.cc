@@ -14,6 +14,7 @@
 #include "ctl/views/call_tree.h"
 #include "ctl/views/view_json.h"
 #include "formats/base/errors.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -22,6 +23,10 @@ namespace {
 constexpr std::size_t kJsonNodes = 10'000;
 
 constexpr double kWholePercent = 100;
+
+// Of the functions that an expression matches.
+constexpr std::size_t kNamedFunctions = 5;
+constexpr std::size_t kFunctionNameBytes = 100;
 
 class ShowReport final : public Subcommand {
  public:
@@ -41,7 +46,7 @@ class ShowReport final : public Subcommand {
     const auto source = open_shown_source(client, request_, console);
     if (!source) return source.error();
     const Selection selection(source->samples, view_.patterns);
-    const auto text = console.json ? json_of(selection) : text_of(selection, console.screen);
+    const auto text = console.json ? json_of(selection, console) : text_of(selection, console);
     if (!text) return text.error();
     if (console.json) {
       console.out << *text << "\n";
@@ -62,25 +67,27 @@ class ShowReport final : public Subcommand {
     return check_tree_keys(view_.by);
   }
 
-  Result<std::string> text_of(const Selection& selection, const Screen& screen) {
-    if (is_tree_ || is_around_function()) return trees_text(selection, screen);
+  Result<std::string> text_of(const Selection& selection, const Console& console) {
+    if (is_tree_ || is_around_function()) return trees_text(selection, console);
     const Report report = make_report(selection, view_.by, view_.names);
     if (report.rows.empty()) return nothing_to_show(view_.patterns);
-    return scope_text(report.scope) + "\n\n" + report_text(report, view_.limits(), screen);
+    return scope_text(report.scope) + "\n\n" + report_text(report, view_.limits(), console.screen);
   }
 
-  Result<std::string> trees_text(const Selection& selection, const Screen& screen) {
+  Result<std::string> trees_text(const Selection& selection, const Console& console) {
     std::string text;
-    const auto trees = make_trees(selection, view_.limits().nodes, view_.limits().min_share);
+    const ViewLimits limits = view_.limits();
+    const auto trees = make_trees(selection, limits.nodes, limits.min_share, console);
     if (!trees) return trees.error();
     for (const auto& [title, tree] : *trees) {
       if (text.empty()) text = scope_text(tree.scope) + "\n";
-      text += "\n" + (title.empty() ? "" : printable(title) + ":\n") + tree_text(tree, screen);
+      text += "\n" + (title.empty() ? "" : printable(title) + ":\n") +
+              tree_text(tree, console.screen);
     }
     return text;
   }
 
-  Result<std::string> json_of(const Selection& selection) {
+  Result<std::string> json_of(const Selection& selection, const Console& console) {
     if (!is_tree_ && !is_around_function()) {
       const Report report = make_report(selection, view_.by, view_.names);
       if (report.rows.empty()) return nothing_to_show(view_.patterns);
@@ -88,7 +95,7 @@ class ShowReport final : public Subcommand {
     }
     const std::size_t nodes =
         view_.all_rows ? view_.limits().nodes : std::min(view_.json_rows(), kJsonNodes);
-    const auto trees = make_trees(selection, nodes, 0);
+    const auto trees = make_trees(selection, nodes, 0, console);
     if (!trees) return trees.error();
     if (is_tree_) return to_json(trees->front().second);
     std::string text;
@@ -103,7 +110,8 @@ class ShowReport final : public Subcommand {
 
   // Pruned. `min_share`: percent of the samples that are in the tree, so that a function with few
   // samples has callers and callees, too.
-  Result<TitledTrees> make_trees(const Selection& selection, std::size_t nodes, double min_share) {
+  Result<TitledTrees> make_trees(const Selection& selection, std::size_t nodes, double min_share,
+                                 const Console& console) {
     TitledTrees trees;
     TreeOptions options{.names = view_.names};
     if (!is_of_frames(view_.by.front())) options.by = view_.by;
@@ -113,6 +121,8 @@ class ShowReport final : public Subcommand {
       if (name.empty()) return {};
       auto functions = find_functions(selection.samples(), name);
       if (!functions) return functions.error();
+      const bool is_said = direction == TreeDirection::kCallees && name == callers_;
+      if (!is_said) say_which(selection.samples(), name, *functions, console);
       options.direction = direction;
       options.functions = std::move(*functions);
       trees.emplace_back(title + name, make_tree(selection, options));
@@ -129,6 +139,20 @@ class ShowReport final : public Subcommand {
       prune(tree, nodes, min_share * tree.share() / kWholePercent);
     }
     return trees;
+  }
+
+  // A regular expression can find more functions than its author thought of.
+  void say_which(const Samples& samples, const std::string& name,
+                 const std::vector<bool>& functions, const Console& console) const {
+    const std::vector<std::string> names = shown_names_of(samples, functions, view_.names);
+    if (names.size() < 2) return;
+    std::string text = std::to_string(names.size()) + " functions match '" + name + "': ";
+    const std::size_t shown = std::min(names.size(), kNamedFunctions);
+    for (std::size_t i = 0; i < shown; ++i) {
+      text += (i == 0 ? "" : ", ") + printable_utf8(names[i], kFunctionNameBytes);
+    }
+    if (names.size() > shown) text += " and " + std::to_string(names.size() - shown) + " more";
+    console.err << "profctl: " << printable(text) << "\n";
   }
 
   SourceRequest request_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <re2/re2.h>
@@ -134,6 +135,18 @@ Result<std::vector<bool>> find_functions(const Samples& samples, const std::stri
   if (std::ranges::find(found, true) != found.end()) return found;
   return fail(ErrorCode::kNotFound, "no function '" + name.substr(0, 64) + "' in these samples",
               "give its name as 'profctl report' shows it, or a regular expression");
+}
+
+std::vector<std::string> shown_names_of(const Samples& samples, const std::vector<bool>& functions,
+                                        NameForm form) {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    if (!functions[i]) continue;
+    const std::string_view full = samples.text(samples.functions()[i].name);
+    const std::string name = form == NameForm::kFull ? std::string(full) : short_name(full);
+    names.insert(name.empty() ? "[unknown]" : name);
+  }
+  return {names.begin(), names.end()};
 }
 
 Selection::Selection(const Samples& samples, const SelectionPatterns& patterns)

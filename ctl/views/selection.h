@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ctl/views/samples.h"
+#include "ctl/views/short_names.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -50,6 +51,12 @@ struct SelectionPatterns {
 // function of these.
 [[nodiscard]] Result<std::vector<bool>> find_functions(const Samples& samples,
                                                        const std::string& name);
+
+// The names of these functions (by number) as a view shows them, each once, in alphabetical order.
+// Any bytes.
+[[nodiscard]] std::vector<std::string> shown_names_of(const Samples& samples,
+                                                      const std::vector<bool>& functions,
+                                                      NameForm form);
 
 // The functions that the page shows by one of these names. By number of the function; those of no
 // such name are false.

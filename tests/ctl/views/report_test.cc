@@ -239,6 +239,39 @@ TEST_F(ReportTest, AFunctionWithFewSamplesHasCallersAndCallees) {
   EXPECT_THAT(run({"report", file, "--tree", "--focus", "rare"}).out, HasSubstr("leaf_b"));
 }
 
+TEST_F(ReportTest, AFunctionOfThatNameIsTakenAlone) {
+  const std::string file = scratch_.write(
+      "a.folded", "main;work;inner 5\nmain;worker;other 2\nmain;work(int);third 1\n");
+  const Ran ran = run({"report", file, "--callees", "work"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, HasSubstr("inner"));
+  EXPECT_THAT(ran.out, HasSubstr("third"));  // the short name of work(int) is the same
+  EXPECT_THAT(ran.out, Not(HasSubstr("other")));
+}
+
+TEST_F(ReportTest, TheFunctionsThatAnExpressionMatchesAreNamed) {
+  std::string folded;
+  for (const std::string name : {"worker", "work_a", "work_b", "work_b(int)", "rework"}) {
+    folded += "main;" + name + ";leaf 2\n";
+  }
+  const std::string few = scratch_.write("few.folded", folded);
+  const std::string named = "profctl: 4 functions match 'work': rework, work_a, work_b, worker\n";
+  EXPECT_EQ(run({"report", few, "--callees", "work"}).err, named);
+  EXPECT_EQ(run({"report", few, "--callers", "work", "--callees", "work"}).err, named);
+  EXPECT_EQ(run({"report", few, "--callees", "work", "--json"}).err, named);
+  EXPECT_EQ(run({"report", few, "--callees", "work_a"}).err, "");
+  EXPECT_EQ(run({"report", few, "--callees", "^rew"}).err, "");
+  EXPECT_THAT(run({"report", few, "--callees", "work", "--names", "full"}).err,
+              HasSubstr("5 functions match 'work': rework, work_a, work_b, work_b(int), worker\n"));
+  for (const std::string name : {"work_c", "work_d\x1bm"}) {
+    folded += "main;" + name + ";leaf 2\n";
+  }
+  const std::string many = scratch_.write("many.folded", folded);
+  EXPECT_EQ(run({"report", many, "--callees", "work"}).err,
+            "profctl: 6 functions match 'work': rework, work_a, work_b, work_c, work_d?m and 1 more\n");
+}
+
 // All of the time is in what "work" calls.
 TEST_F(ReportTest, CallersHaveNoTimeOfTheirOwn) {
   const std::string file = scratch_.write("a.folded", "main;run;work;step 3\nmain;work 1\n");
