@@ -8,6 +8,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "ctl/sources/kernel_code.h"
 #include "ctl/sources/pprof_samples.h"
 #include "ctl/views/group_key.h"
 
@@ -30,7 +31,7 @@ class GperftoolsImport {
   void name(const NameAddresses& name_addresses) {
     for (const auto& [mapping, addresses] : addresses_by_mapping()) {
       if (mapping == kNoMappingOfAddress) {
-        add_unnamed("", addresses);
+        add_unmapped(addresses);
         continue;
       }
       const ProfileMapping& of = profile_.mappings[mapping];
@@ -107,14 +108,24 @@ class GperftoolsImport {
     for (const std::uint64_t address : addresses) add_location(address, path, {});
   }
 
+  // The image of the kernel ends with the last function that has a name.
+  void add_unmapped(std::span<const std::uint64_t> addresses) {
+    for (const std::uint64_t address : addresses) {
+      const bool is_kernel = unfold_kernel_address(address) != address;
+      add_location(address, is_kernel ? std::string(kKernelObject) : std::string(), {});
+    }
+  }
+
   void add_location(std::uint64_t address, const std::string& path, const NamedAddress& named) {
+    const FrameKind kind = kind_of_object(path);
     std::string name = named.name;
     if (name.empty()) name = path.empty() ? "[unknown]" : std::string(base_name(path));
     if (named.name.empty() && !name.starts_with('[')) name = "[" + name + "]";
+    if (kind == FrameKind::kKernel) name = kernel_function_name(name);
     const SampledFunction function{.name = to_.add_text(name),
                                    .file = to_.add_text(named.file),
-                                   .object = to_.add_text(path),
-                                   .kind = kind_of_object(path)};
+                                   .object = to_.add_text(kernel_object_name(path)),
+                                   .kind = kind};
     const SampledFrame frame{.function = to_.add_function(function), .line = named.line};
     locations_[address] = to_.add_location({&frame, 1});
   }

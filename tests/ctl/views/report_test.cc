@@ -269,7 +269,8 @@ TEST_F(ReportTest, TheFunctionsThatAnExpressionMatchesAreNamed) {
   }
   const std::string many = scratch_.write("many.folded", folded);
   EXPECT_EQ(run({"report", many, "--callees", "work"}).err,
-            "profctl: 6 functions match 'work': rework, work_a, work_b, work_c, work_d?m and 1 more\n");
+            "profctl: 6 functions match 'work': rework, work_a, work_b, work_c, work_d?m and "
+            "1 more\n");
 }
 
 // All of the time is in what "work" calls.
