@@ -53,8 +53,8 @@ void add_stack_options(OptionList& list, ViewOptions& options) {
 
 void add_view_options(OptionList& list, ViewOptions& options) {
   list.option("--by", "KEYS",
-              "process, unit, container, user, thread, runtime, file, line or function [function]; "
-              "two for two levels: unit,function",
+              "process, command, unit, container, user, thread, runtime, file, line or function "
+              "[function]; two for two levels: unit,function",
               {options.by, parse_group_keys});
   add_stack_options(list, options);
   list.option("--limit", "N", "Show N rows [20]", {options.limit, parse_limit});
@@ -69,13 +69,13 @@ void add_view_options(OptionList& list, ViewOptions& options) {
 Result<void> check_tree_keys(const std::vector<GroupKey>& by) {
   if (by == std::vector{GroupKey::kFunction} || std::ranges::none_of(by, is_of_frames)) return {};
   return invalid_argument("a tree has functions: --by takes labels of processes with it",
-                          "give --by process, unit, container, user, thread or runtime");
+                          "give --by process, command, unit, container, user, thread or runtime");
 }
 
 Error nothing_to_show(const SelectionPatterns& patterns) {
   if (patterns.empty()) {
     return fail(ErrorCode::kNotFound, "no sample of these has a stack",
-                "'profctl report --by process' (or unit, container, user) shows whose they are");
+                "'profctl report --by process' (or command, unit, user) shows whose they are");
   }
   return fail(ErrorCode::kNotFound, "no sample matches --focus, --ignore and --hide",
               "without them 'profctl report' shows all");

@@ -11,12 +11,14 @@ namespace profd {
 namespace {
 
 constexpr std::array<std::string_view, kGroupKeys> kKeyNames = {
-    "process", "unit", "container", "user", "thread", "runtime", "file", "line", "function"};
+    "process", "command", "unit", "container", "user",
+    "thread",  "runtime", "file", "line",      "function"};
 
 constexpr std::uint32_t kNoGroup = 0xffffffff;
 
 constexpr const char* kKeysHint =
-    "give one or two of process, unit, container, user, thread, runtime, file, line and function";
+    "give one or two of process, command, unit, container, user, thread, runtime, file, line and "
+    "function";
 
 std::string text_or(std::string_view text, const char* otherwise) {
   return text.empty() ? otherwise : std::string(text);
@@ -38,6 +40,8 @@ std::string label_name(const Samples& samples, const SampleLabels& labels, Group
   switch (key) {
     case GroupKey::kProcess:
       return process_name(samples, labels);
+    case GroupKey::kCommand:
+      return text_or(samples.text(labels.comm), "(unknown command)");
     case GroupKey::kUnit:
       return text_or(samples.text(labels.unit), "(no unit)");
     case GroupKey::kContainer:

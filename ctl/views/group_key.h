@@ -17,6 +17,7 @@ namespace profd {
 
 enum class GroupKey : std::uint8_t {
   kProcess,  // a pid with its command name
+  kCommand,  // the command name, of all processes that have it
   kUnit,
   kContainer,
   kUser,
@@ -26,7 +27,7 @@ enum class GroupKey : std::uint8_t {
   kLine,  // a function and a line of its source
   kFunction,
 };
-inline constexpr std::size_t kGroupKeys = 9;
+inline constexpr std::size_t kGroupKeys = 10;
 
 [[nodiscard]] std::string_view name_of(GroupKey key);  // "process"
 [[nodiscard]] bool is_of_frames(GroupKey key);

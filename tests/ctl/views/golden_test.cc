@@ -168,8 +168,8 @@ class GoldenTest : public testing::Test {
     return sum;
   }
 
-  const std::vector<std::string> keys_{"process", "unit", "container", "user",    "thread",
-                                       "runtime", "file", "line",      "function"};
+  const std::vector<std::string> keys_{"process", "command", "unit", "container", "user",
+                                       "thread",  "runtime", "file", "line",      "function"};
   test::ScratchDirectory scratch_;
   LabelledHost host_{7};
 };
@@ -225,7 +225,7 @@ TEST_F(GoldenTest, FilesAndFunctionsAreThoseThatPprofGroupsBy) {
 TEST_F(GoldenTest, LabelsStandAboveTheTreeOfTheirTraces) {
   const auto file = write(host_.profile());
   for (const std::vector<std::string>& keys :
-       std::vector<std::vector<std::string>>{{"unit"}, {"thread"}, {"user", "process"}}) {
+       std::vector<std::vector<std::string>>{{"unit"}, {"thread"}, {"command", "process"}}) {
     std::vector<Trace> traces = test::traces_of(file);
     for (Trace& trace : traces) {
       std::vector<std::string> labels;
@@ -269,7 +269,7 @@ TEST_F(GoldenTest, ADifferenceByEachKeyIsThatOfTheTracesOfBothSides) {
     return shares;
   };
   for (const std::vector<std::string>& keys : std::vector<std::vector<std::string>>{
-           {"unit"}, {"file"}, {"line"}, {"process", "function"}, {"runtime", "user"}}) {
+           {"unit"}, {"file"}, {"line"}, {"process", "function"}, {"runtime", "command"}}) {
     Shares before = percents_of(lines_of(base), keys);
     Shares after = percents_of(lines_of(now), keys);
     const json::value diff = json_of({"diff", base, now, "--by", text_of(keys)});

@@ -409,6 +409,28 @@ TEST_F(ReportTest, PercentOfOneCpuNeedTheTimeThatWasSampled) {
   EXPECT_EQ(run({"diff", folded, folded, "--per", "hour"}).code, kExitUsage);
 }
 
+// A service whose work is done by many short processes.
+TEST_F(ReportTest, ACommandHasTheSamplesOfAllItsProcesses) {
+  PprofProfile profile = profile_of_times(10, {{"f", 1000}});
+  const std::uint32_t stack = profile.samples().front().stack;
+  for (std::int64_t pid = 101; pid <= 103; ++pid) {
+    const std::string name = pid == 103 ? "ld" : "cc1plus";
+    const std::uint32_t labels =
+        profile.add_labels({{.key = profile.add_text("pid"), .number = pid},
+                            {.key = profile.add_text("comm"), .text = profile.add_text(name)}});
+    profile.add_sample({.labels = labels, .stack = stack}, std::vector<std::int64_t>{pid, 0});
+  }
+  const std::string file = write(profile);
+  std::map<std::string, std::int64_t> sums;
+  const json::value report = json_of({"report", file, "--by", "command"});
+  for (const json::value& row : report.at("rows").as_array()) {
+    sums[name_of(row)] = samples_of(row.at("total"));
+  }
+  EXPECT_EQ(sums, (std::map<std::string, std::int64_t>{
+                      {"(unknown command)", 1000}, {"cc1plus", 101 + 102}, {"ld", 103}}));
+  EXPECT_THAT(run({"report", file, "--by", "command"}).out, HasSubstr("COMMAND\n"));
+}
+
 // What is above the table is a sentence, which a terminal breaks.
 TEST_F(ReportTest, TablesFitATerminalOf40Columns) {
   test::RandomProfile other(8);

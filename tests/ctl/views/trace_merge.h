@@ -50,6 +50,7 @@ inline std::string part_of_frame(const std::string& key, const std::string& fram
 inline std::string value_of_key(const std::string& key, const Trace& trace,
                                 const std::string& frame) {
   if (key == "process") return label_or(trace, "comm", "?") + " " + label_or(trace, "pid", "?");
+  if (key == "command") return label_or(trace, "comm", "(unknown command)");
   if (key == "unit") return label_or(trace, key, "(no unit)");
   if (key == "container") return label_or(trace, key, "(no container)");
   if (key == "user") return label_or(trace, key, "(unknown user)");
