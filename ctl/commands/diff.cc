@@ -61,7 +61,9 @@ class ShowDiff final : public Subcommand {
                 {threshold_, parse_threshold});
     list.rule([this, &list]() -> Result<void> {
       has_threshold_ = list.given("--threshold");
+      base_.may_lack_target = true;
       new_.target = base_.target;
+      new_.may_lack_target = true;
       return {};
     });
   }
@@ -71,6 +73,9 @@ class ShowDiff final : public Subcommand {
     if (!base) return base.error();
     const auto now = make_side(client, new_, console);
     if (!now) return now.error();
+    if (base->absence && now->absence) return with_hint_on_names(*base->absence, base_.target);
+    say_if_empty(*base, console);
+    say_if_empty(*now, console);
     const ViewScope& base_scope = base->report.scope;
     const ViewScope& new_scope = now->report.scope;
     if (base_scope.event != new_scope.event) {
@@ -99,6 +104,7 @@ class ShowDiff final : public Subcommand {
     Report report;
     std::string title;  // printable
     std::optional<TimeRange> windows{};
+    std::optional<Error> absence{};  // of the target
   };
 
   Result<Side> make_side(Client& client, const SourceRequest& request, const Console& console) {
@@ -111,12 +117,19 @@ class ShowDiff final : public Subcommand {
     const Selection selection(source->samples, view_.patterns);
     return Side{.report = make_report(selection, view_.by, view_.names),
                 .title = printable(source->title),
-                .windows = source->windows};
+                .windows = source->windows,
+                .absence = source->absence};
+  }
+
+  static void say_if_empty(const Side& side, const Console& console) {
+    if (!side.absence) return;
+    console.err << "profctl: " << side.title << ": " << printable(side.absence->message)
+                << ": it counts as empty\n";
   }
 
   // A window is not divided, so that of the time at which two ranges meet can be in both.
   static void warn_of_common_windows(const Side& base, const Side& now, const Console& console) {
-    if (!base.windows || !now.windows) return;
+    if (!base.windows || !now.windows || base.absence || now.absence) return;
     const TimeRange common{.since_ms = std::max(base.windows->since_ms, now.windows->since_ms),
                            .until_ms = std::min(base.windows->until_ms, now.windows->until_ms)};
     constexpr std::uint64_t kRoundingMs = 1000;  // their start and length are in whole seconds

@@ -115,17 +115,41 @@ class SourceOpener {
   Result<Source> of_target(Result<Source> source) {
     if (!source || request_.target.empty()) return source;
     if (auto chosen = keep_target(request_.target, source->samples); !chosen) {
-      return chosen.error();
+      if (!is_allowed_absence(chosen.error())) return chosen.error();
+      source->absence = chosen.error();
     }
     return source;
+  }
+
+  [[nodiscard]] bool is_allowed_absence(const Error& error) const {
+    return request_.may_lack_target && !request_.target.empty() &&
+           error.code == ErrorCode::kNotFound;
   }
 
   Result<Source> open_history(const TimeRange& range) {
     const ExportRequest wanted{.range = range, .target = request_.target, .profile_only = true};
     const auto result = client_.export_windows(wanted);
+    if (result) return source_of_history(*result);
+    return is_allowed_absence(result.error()) ? open_empty_history(range, result.error())
+                                              : Result<Source>(result.error());
+  }
+
+  // The daemon gives nothing of a target that is not there, so the other processes say of what time
+  // the windows are. If there are no windows, that is the error.
+  Result<Source> open_empty_history(const TimeRange& range, const Error& absence) {
+    const auto result =
+        client_.export_windows({.range = range, .target = {}, .profile_only = true});
     if (!result) return result.error();
-    auto source = fetch(*result, "the history");
-    if (!source || (source->windows = range_of(result->summary)) == std::nullopt) return source;
+    auto source = source_of_history(*result);
+    if (!source) return source;
+    source->samples.keep_labels(std::vector<bool>(source->samples.labels().size()));
+    source->absence = absence;
+    return source;
+  }
+
+  Result<Source> source_of_history(const ResultInfo& result) {
+    auto source = fetch(result, "the history");
+    if (!source || (source->windows = range_of(result.summary)) == std::nullopt) return source;
     source->title = "the history from " + local_text_of_ms(source->windows->since_ms) + " to " +
                     local_text_of_ms(source->windows->until_ms);
     return source;

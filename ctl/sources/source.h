@@ -30,6 +30,8 @@ struct SourceRequest {
   std::string name;      // empty: the history
   TimeRange range;       // of the history, without a name
   TargetRequest target;  // empty: everything in the source
+  // A source that has no sample of the target is empty. Else it is an error.
+  bool may_lack_target = false;
 };
 
 struct Source {
@@ -40,6 +42,8 @@ struct Source {
   std::optional<SessionSummary> summary{};
   // Of the history: the windows that the samples are of, as a whole. It has parts of none.
   std::optional<TimeRange> windows{};
+  // Why there are no samples: the source lacks the target (SourceRequest::may_lack_target).
+  std::optional<Error> absence{};
 };
 
 // Whether the name has the form of a time of the history, and no file has it.

@@ -403,6 +403,36 @@ TEST_F(SourceTest, ADiffSaysWhichWindowBothSidesHave) {
               testing::Not(HasSubstr("both sides")));
 }
 
+// The daemon refuses the first export of each run: nothing of the target was there.
+TEST_F(SourceTest, ATargetMayLackInOneTimeOfADiff) {
+  give_named_profile(a_named_profile());
+  std::size_t exports = 0;
+  service_.on_call = [this, &exports] {
+    service_.error.reset();
+    if (service_.calls.back() != "export" || ++exports != 1) return;
+    service_.error = fail(ErrorCode::kNotFound, "no process matched");
+  };
+  const Arguments diff{"diff", "@1767323000..@1767323046", "@1767323046..@1767323060"};
+  Arguments of_target = diff;
+  of_target.emplace_back("-n");
+  of_target.emplace_back("program1");
+  const Ran ran = run(of_target);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr(": no process matched: it counts as empty\n"));
+  EXPECT_THAT(ran.out, HasSubstr("new"));
+  ASSERT_THAT(service_.exported, SizeIs(3));
+  EXPECT_EQ(service_.exported[0].target.comms, std::vector<std::string>{"program1"});
+  EXPECT_TRUE(service_.exported[1].target.empty());
+  EXPECT_EQ(service_.exported[1].range, service_.exported[0].range);
+  EXPECT_EQ(service_.exported[2].target.comms, std::vector<std::string>{"program1"});
+  // Without a target there is nothing else to ask for.
+  exports = 0;
+  EXPECT_EQ(run(diff).code, kExitNotFound);
+  EXPECT_THAT(service_.exported, SizeIs(4));
+  exports = 0;
+  EXPECT_EQ(run({"report", "@1767323000..@1767323046", "-n", "program1"}).code, kExitNotFound);
+}
+
 TEST_F(SourceTest, ATimeThatHasNotComeIsCalledThat) {
   service_.error = fail(ErrorCode::kNotFound, "no window of continuous mode is in this range");
   const std::vector<Arguments> table = {{"report", "--since", "2200-01-01 00:00"},

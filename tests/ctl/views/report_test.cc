@@ -431,6 +431,33 @@ TEST_F(ReportTest, ACommandHasTheSamplesOfAllItsProcesses) {
   EXPECT_THAT(run({"report", file, "--by", "command"}).out, HasSubstr("COMMAND\n"));
 }
 
+TEST_F(ReportTest, ASideWithoutTheTargetCountsAsEmpty) {
+  PprofProfile profile = profile_of_times(10, {{"f", 1000}});
+  const std::string without = write(profile);
+  const std::uint32_t labels =
+      profile.add_labels({{.key = profile.add_text("comm"), .text = profile.add_text("late")}});
+  profile.add_sample({.labels = labels, .stack = profile.samples().front().stack},
+                     std::vector<std::int64_t>{500, 500'000'000});
+  const std::string with = write(profile, "b.pb.gz");
+  const std::string said =
+      "profctl: " + without + ": no sample is of comm late: it counts as empty\n";
+  const Ran ran = run({"diff", without, with, "-n", "late"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.err, said);
+  EXPECT_THAT(ran.out, HasSubstr("+100.0 %   new  100.0 %"));
+  const Ran other = run({"diff", with, without, "-n", "late", "--per", "cpu"});
+  EXPECT_EQ(other.code, 0);
+  EXPECT_EQ(other.err, said);
+  EXPECT_THAT(other.out, HasSubstr("-5.0 %  5.0 %  gone"));  // 0.5 s in 10 s
+  EXPECT_EQ(run({"diff", without, with, "-n", "late", "--threshold", "50%"}).code, kExitFailed);
+  const json::value diff = json_of({"diff", without, with, "-n", "late"});
+  EXPECT_FALSE(diff.at("rows").at(0).as_object().contains("base"));
+  const Ran neither = run({"diff", without, with, "-n", "nosuch"});
+  EXPECT_EQ(neither.code, kExitNotFound);
+  EXPECT_THAT(neither.err, HasSubstr("no sample is of comm nosuch"));
+  EXPECT_THAT(neither.err, Not(HasSubstr("counts as empty")));
+}
+
 // What is above the table is a sentence, which a terminal breaks.
 TEST_F(ReportTest, TablesFitATerminalOf40Columns) {
   test::RandomProfile other(8);
@@ -524,6 +551,8 @@ TEST_F(ReportTest, WhatMatchesNothingIsNotFound) {
                               {"report", file, "-u", "nosuch"},
                               {"report", file, "-p", "7"},
                               {"diff", file, file, "--focus", "nosuch"},
+                              {"diff", file, file, "-n", "nosuch"},
+                              {"diff", file, "nosuch.pb.gz", "-n", "program1"},
                               {"report", "nosuch.pb.gz"}}) {
     EXPECT_EQ(run(arguments).code, kExitNotFound) << testing::PrintToString(arguments);
   }
