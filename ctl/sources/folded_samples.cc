@@ -6,7 +6,6 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "ctl/sources/kernel_code.h"
 #include "formats/base/errors.h"
 
 namespace profd {
@@ -43,10 +42,7 @@ class FoldedImport {
     if (name.ends_with("_[k]")) kind = FrameKind::kKernel;
     if (name.ends_with("_[j]") || name.ends_with("_[i]")) kind = FrameKind::kRuntime;
     if (kind != FrameKind::kNative) name.remove_suffix(4);
-    const bool is_kernel = kind == FrameKind::kKernel;
-    const std::uint32_t text =
-        is_kernel ? to_.add_text(kernel_function_name(name)) : to_.add_text(name);
-    const SampledFunction function{.name = text, .kind = kind};
+    const SampledFunction function{.name = to_.add_text(name), .kind = kind};
     const std::uint32_t number = to_.add_function(function);
     const auto [known, added] = locations_.try_emplace(number);
     if (added) {

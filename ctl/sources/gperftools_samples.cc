@@ -8,7 +8,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "ctl/sources/kernel_code.h"
+#include "ctl/sources/kernel_object.h"
 #include "ctl/sources/pprof_samples.h"
 #include "ctl/views/group_key.h"
 
@@ -35,11 +35,12 @@ class GperftoolsImport {
         continue;
       }
       const ProfileMapping& of = profile_.mappings[mapping];
+      const std::string object(kernel_object_of(of.path));
       const std::vector<NamedAddress> names = name_addresses(of, addresses);
       if (names.size() == addresses.size()) {
-        add_named(of.path, addresses, names);
+        add_named(object, addresses, names);
       } else {
-        add_unnamed(of.path, addresses);
+        add_unnamed(object, addresses);
       }
     }
   }
@@ -117,15 +118,13 @@ class GperftoolsImport {
   }
 
   void add_location(std::uint64_t address, const std::string& path, const NamedAddress& named) {
-    const FrameKind kind = kind_of_object(path);
     std::string name = named.name;
     if (name.empty()) name = path.empty() ? "[unknown]" : std::string(base_name(path));
     if (named.name.empty() && !name.starts_with('[')) name = "[" + name + "]";
-    if (kind == FrameKind::kKernel) name = kernel_function_name(name);
     const SampledFunction function{.name = to_.add_text(name),
                                    .file = to_.add_text(named.file),
-                                   .object = to_.add_text(kernel_object_name(path)),
-                                   .kind = kind};
+                                   .object = to_.add_text(path),
+                                   .kind = kind_of_object(path)};
     const SampledFrame frame{.function = to_.add_function(function), .line = named.line};
     locations_[address] = to_.add_location({&frame, 1});
   }

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "ctl/sources/kernel_code.h"
 #include "ctl/views/group_key.h"
 #include "formats/base/errors.h"
 #include "formats/profile/pprof_reader.h"
@@ -126,7 +125,6 @@ class PprofImport {
     to_.duration_ns = std::max<std::int64_t>(tables.duration_ns, 0);
     to_.time_ns = std::max<std::int64_t>(tables.time_ns, 0);
     texts_.assign(tables.texts.size(), kNotAdded);
-    kernel_names_.assign(tables.texts.size(), kNotAdded);
     for (const PprofTables::Location& location : tables.locations) add_location(tables, location);
   }
 
@@ -135,33 +133,18 @@ class PprofImport {
     return texts_[index];
   }
 
-  std::uint32_t name_of(const PprofTables& tables, std::uint32_t index, FrameKind kind) {
-    if (kind != FrameKind::kKernel) return text(tables, index);
-    std::uint32_t& name = kernel_names_[index];
-    if (name == kNotAdded) name = to_.add_text(kernel_function_name(tables.texts[index]));
-    return name;
-  }
-
-  std::uint32_t object_of(const PprofTables& tables, std::uint32_t index) {
-    const std::string_view object = tables.texts[index];
-    const std::string_view name = kernel_object_name(object);
-    return name == object ? text(tables, index) : to_.add_text(name);
-  }
-
   void add_location(const PprofTables& tables, const PprofTables::Location& location) {
     const bool has_mapping = location.mapping != PprofLocation::kNoMapping;
     const std::uint32_t object = has_mapping ? tables.mappings[location.mapping].file : 0;
     const FrameKind kind = kind_of_object(tables.texts[object]);
-    const std::uint32_t shown_object = object_of(tables, object);
     frames_.clear();
     for (const PprofLine& line : tables.lines_of(location)) {
       const PprofFunction& function = tables.functions[line.function];
       const bool is_name = function.name != 0;
-      const std::uint32_t name =
-          name_of(tables, is_name ? function.name : function.system_name, kind);
+      const std::uint32_t name = text(tables, is_name ? function.name : function.system_name);
       const SampledFunction added{.name = name,
                                   .file = text(tables, function.file),
-                                  .object = shown_object,
+                                  .object = text(tables, object),
                                   .kind = kind};
       frames_.push_back(
           {.function = to_.add_function(added),
@@ -175,9 +158,8 @@ class PprofImport {
     std::string name(base_name(tables.texts[object]));
     if (name.empty()) name = "unknown";
     if (!name.starts_with('[')) name = "[" + name + "]";
-    if (kind == FrameKind::kKernel) name = kernel_function_name(name);
     return {.function = to_.add_function(
-                {.name = to_.add_text(name), .object = object_of(tables, object), .kind = kind})};
+                {.name = to_.add_text(name), .object = text(tables, object), .kind = kind})};
   }
 
   // Most samples have the labels of the one before.
@@ -215,8 +197,7 @@ class PprofImport {
   bool begun_ = false;
   std::optional<Error> error_;
   ValuePlaces places_;
-  std::vector<std::uint32_t> texts_;         // by index in the tables
-  std::vector<std::uint32_t> kernel_names_;  // the same, as names of functions of the kernel
+  std::vector<std::uint32_t> texts_;  // by index in the tables
   std::vector<SampledFrame> frames_;
   std::vector<PprofLabel> last_;
   bool has_last_ = false;
@@ -227,9 +208,9 @@ class PprofImport {
 
 FrameKind kind_of_object(std::string_view object) {
   const std::string_view name = base_name(object);
-  const bool is_kernel = kernel_object_name(object) == kKernelObject ||
-                         name.starts_with("kernel-") || name.starts_with("vmlinux");
-  if (is_kernel) return FrameKind::kKernel;
+  if (name.starts_with("[kernel") || name.starts_with("kernel-") || name.starts_with("vmlinux")) {
+    return FrameKind::kKernel;
+  }
   const bool is_runtime = name.starts_with("[jit") || name.starts_with("jit-") ||
                           name.starts_with("jitted-") || object == "//anon";
   return is_runtime ? FrameKind::kRuntime : FrameKind::kNative;

@@ -1,0 +1,17 @@
+// How code of the kernel is called in a directory of gperftools profiles: as in the profile with
+// names of the same recording, so that views of both compare. There the kernel is a mapping, in the
+// directory it is an image that profd wrote.
+
+#pragma once
+
+#include <string_view>
+
+namespace profd {
+
+inline constexpr std::string_view kKernelObject = "[kernel.kallsyms]";
+inline constexpr std::string_view kHiddenKernelObject = "[kernel]";  // for who may not see more
+
+// The mapping that an image of the kernel stands for. Any other path unchanged.
+[[nodiscard]] std::string_view kernel_object_of(std::string_view path);
+
+}  // namespace profd
