@@ -81,8 +81,8 @@ class ShowReport final : public Subcommand {
     if (!trees) return trees.error();
     for (const auto& [title, tree] : *trees) {
       if (text.empty()) text = scope_text(tree.scope) + "\n";
-      text += "\n" + (title.empty() ? "" : printable(title) + ":\n") +
-              tree_text(tree, console.screen);
+      text +=
+          "\n" + (title.empty() ? "" : printable(title) + ":\n") + tree_text(tree, console.screen);
     }
     return text;
   }

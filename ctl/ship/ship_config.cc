@@ -343,11 +343,10 @@ class ShipConfigReader {
 
   void read_rule(const toml::table& table) {
     ServiceRule rule;
-    KnownKeys known{
-        {"service_name",
-         [&](const auto& node) { read_template(node, "service_name", rule.service); }},
-        {"drop", [&](const auto& node) { read_drop(node, rule.drop); }},
-        {"labels", [&](const auto& node) { read_labels(node, rule.labels); }}};
+    KnownKeys known{{"service_name",
+                     [&](const auto& node) { read_template(node, "service_name", rule.service); }},
+                    {"drop", [&](const auto& node) { read_drop(node, rule.drop); }},
+                    {"labels", [&](const auto& node) { read_labels(node, rule.labels); }}};
     for (const std::string_view key : service_keys()) {
       known.emplace(key, [this, &rule, key](const toml::node& node) {
         read_pattern(node, std::string(key), rule);
@@ -369,9 +368,8 @@ class ShipConfigReader {
     const std::string key = unknown_placeholder(out);
     if (key.empty()) return;
     const std::string nearest = did_you_mean(nearest_names(key, service_keys()));
-    add_error(
-        node.source().begin, name + " has the unknown placeholder {" + log_text(key) + "}",
-        nearest.empty() ? "the keys are " + enumeration(service_keys(), " and ") : nearest);
+    add_error(node.source().begin, name + " has the unknown placeholder {" + log_text(key) + "}",
+              nearest.empty() ? "the keys are " + enumeration(service_keys(), " and ") : nearest);
   }
 
   void read_pattern(const toml::node& node, const std::string& key, ServiceRule& rule) {

@@ -63,10 +63,9 @@ std::string picture_worth_json(const Source& source, const std::optional<StatusI
   } else if (samples.losses) {
     add_lost_parts(*samples.losses, " of the recording", parts);
   }
-  parts.emplace_back(
-      "innermost frame without a name " +
-      share_text(static_cast<double>(count_unnamed_code(samples).all.samples),
-                 static_cast<double>(all)));
+  parts.emplace_back("innermost frame without a name " +
+                     share_text(static_cast<double>(count_unnamed_code(samples).all.samples),
+                                static_cast<double>(all)));
   if (status) {
     parts.emplace_back(
         "profd itself " +

@@ -226,8 +226,8 @@ TEST(ShipConfigTest, FilesThatAreNamedAndMissingHaveTheirPlaces) {
   std::ofstream(there) << "text\n";
   std::ofstream(empty) << "";
   const auto errors_with = [](const std::string& line) {
-    const ShipConfigReading reading = read_ship_config(
-        "[[pyroscope]]\nname = \"a\"\nurl = \"https://h\"\n" + line + "\n", "f");
+    const ShipConfigReading reading =
+        read_ship_config("[[pyroscope]]\nname = \"a\"\nurl = \"https://h\"\n" + line + "\n", "f");
     EXPECT_THAT(reading.errors, SizeIs(0)) << line;
     std::vector<std::string> messages;
     for (const Error& error : errors_of_files(reading.files)) {

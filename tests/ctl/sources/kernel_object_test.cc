@@ -78,9 +78,9 @@ class KernelObjectTest : public testing::Test {
     profile.duration_ns = 5'000'000'000;
     const std::uint32_t mapping =
         profile.add_mapping({.file = profile.add_text("[kernel.kallsyms]")});
-    const std::uint32_t labels = profile.add_labels(
-        {{.key = profile.add_text("pid"), .number = 7},
-         {.key = profile.add_text("comm"), .text = profile.add_text("work")}});
+    const std::uint32_t labels =
+        profile.add_labels({{.key = profile.add_text("pid"), .number = 7},
+                            {.key = profile.add_text("comm"), .text = profile.add_text("work")}});
     for (const CountedKernelStack& stack : stacks_) {
       std::vector<std::uint32_t> locations;
       locations.reserve(stack.pcs.size());
@@ -197,7 +197,8 @@ TEST_F(KernelObjectTest, TheKernelIsOneObjectOfItsOwnKind) {
     EXPECT_EQ(boost::json::value_to<std::string>(row.at("object")), "[kernel.kallsyms]");
     EXPECT_EQ(boost::json::value_to<std::string>(row.at("kind")), "kernel");
   }
-  EXPECT_EQ(names, (std::set<std::string>{"[kernel.kallsyms]", "copy_page", "do_syscall_64", "vfs_read"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"[kernel.kallsyms]", "copy_page", "do_syscall_64", "vfs_read"}));
 }
 
 TEST_F(KernelObjectTest, OtherObjectsKeepTheirNames) {

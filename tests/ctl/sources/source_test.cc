@@ -320,8 +320,7 @@ TEST_F(SourceTest, ATimeAsSourceHasTheOptionThatItIsFor) {
       {{"flame", "yesterday", "-o", out_ / "x.svg"}, "--since yesterday?"},
       {{"report", "5m"}, "did you mean --last 5m? As a source, that time is \"5m ago..\""},
       {{"report", "1h 30min"}, "--last \"1h 30min\"?"},
-      {{"report", "5m ago"},
-       "--since \"5m ago\"? As a source, the time from then is \"5m ago..\""},
+      {{"report", "5m ago"}, "--since \"5m ago\"? As a source, the time from then is \"5m ago..\""},
       {{"diff", "14:00", "15:00"}, "As a source, the time from then is 14:00.."},
       {{"report", "1234"}, "hint: 'profctl list' shows the sessions"}};
   for (const auto& [arguments, hint] : table) {

@@ -236,9 +236,8 @@ TEST(TimeText, KnowsATimeThatStandsWhereNoneIsExpected) {
   for (const char* const span : {"5m", "1h30m", "1h 30min", "500ms", "10 s"}) {
     EXPECT_EQ(time_form_of(span), TimeForm::kSpan) << span;
   }
-  for (const char* const point :
-       {"20:19", "20:19:30", "2026-11-20", "2026-11-20 14:05", "yesterday", "5m ago", "-10m",
-        "@1767323000"}) {
+  for (const char* const point : {"20:19", "20:19:30", "2026-11-20", "2026-11-20 14:05",
+                                  "yesterday", "5m ago", "-10m", "@1767323000"}) {
     EXPECT_EQ(time_form_of(point), TimeForm::kPoint) << point;
   }
   for (const char* const other : {"", "5", "1234", "1,2", "1.5", "0s", "5f2c01ab", "nginx", "m",
