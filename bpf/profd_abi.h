@@ -162,9 +162,9 @@ struct profd_deferred_stack {
 	__u64 bp;
 	__u64 bx;
 	__u64 registers[16]; /* by DWARF number, of an interrupted frame; otherwise 0 */
-	__u64 window_start;  /* a multiple of 8: sp, minus what can be read of an interrupted frame's
-				red zone */
-	__u32 lost;	     /* PROFD_LOST_ bits */
+	__u64 window_start; /* a multiple of 8: sp, minus what can be read of an interrupted frame's
+			       red zone */
+	__u32 lost;	    /* PROFD_LOST_ bits */
 	__u32 signal_frames; /* passed so far; at most PROFD_MAX_SIGNAL_FRAMES */
 };
 

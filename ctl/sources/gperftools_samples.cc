@@ -119,11 +119,15 @@ class GperftoolsImport {
 
   void add_location(std::uint64_t address, const std::string& path, const NamedAddress& named) {
     std::string name = named.name;
-    if (name.empty()) name = path.empty() ? "[unknown]" : std::string(base_name(path));
-    if (named.name.empty() && !name.starts_with('[')) name = "[" + name + "]";
+    // In an image of the kernel, code without a name is a symbol "[unknown]".
+    if (path == kKernelObject && name.starts_with('[') && name != kHiddenKernelObject) name.clear();
+    const bool is_unnamed = name.empty();
+    if (is_unnamed) name = path.empty() ? "[unknown]" : std::string(base_name(path));
+    if (is_unnamed && !name.starts_with('[')) name = "[" + name + "]";
+    const bool is_hidden = path == kKernelObject && name == kHiddenKernelObject;
     const SampledFunction function{.name = to_.add_text(name),
                                    .file = to_.add_text(named.file),
-                                   .object = to_.add_text(path),
+                                   .object = to_.add_text(is_hidden ? kHiddenKernelObject : path),
                                    .kind = kind_of_object(path)};
     const SampledFrame frame{.function = to_.add_function(function), .line = named.line};
     locations_[address] = to_.add_location({&frame, 1});

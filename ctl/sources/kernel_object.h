@@ -9,7 +9,8 @@
 namespace profd {
 
 inline constexpr std::string_view kKernelObject = "[kernel.kallsyms]";
-inline constexpr std::string_view kHiddenKernelObject = "[kernel]";  // for who may not see more
+// All of it, as one function, for who may not see more.
+inline constexpr std::string_view kHiddenKernelObject = "[kernel]";
 
 // The mapping that an image of the kernel stands for. Any other path unchanged.
 [[nodiscard]] std::string_view kernel_object_of(std::string_view path);

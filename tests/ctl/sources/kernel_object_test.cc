@@ -207,7 +207,7 @@ TEST_F(KernelObjectTest, OtherObjectsKeepTheirNames) {
         "$build/objects/kernel-.so", "/boot/vmlinux-6.1", "[vdso]"}) {
     EXPECT_EQ(kernel_object_of(object), object);
   }
-  EXPECT_EQ(kernel_object_of("$build/objects/kernel.so"), kHiddenKernelObject);
+  EXPECT_EQ(kernel_object_of("$build/objects/kernel.so"), kKernelObject);
   EXPECT_EQ(kernel_object_of("$build/objects/kernel-6.1.so"), kKernelObject);
 }
 

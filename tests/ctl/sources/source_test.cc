@@ -317,7 +317,7 @@ TEST_F(SourceTest, ATimeAsSourceHasTheOptionThatItIsFor) {
   const std::pair<Arguments, const char*> table[] = {
       {{"report", "20:19"},
        "did you mean --since 20:19? As a source, the time from then is 20:19.."},
-      {{"flame", "yesterday", "-o", out_ / "x.svg"}, "--since yesterday?"},
+      {{"flame", "yesterday", "-o", "-"}, "--since yesterday?"},
       {{"report", "5m"}, "did you mean --last 5m? As a source, that time is \"5m ago..\""},
       {{"report", "1h 30min"}, "--last \"1h 30min\"?"},
       {{"report", "5m ago"}, "--since \"5m ago\"? As a source, the time from then is \"5m ago..\""},
