@@ -84,7 +84,7 @@ std::string options_of_range(const std::string& text) {
   const std::string since = text.substr(0, dots);
   const std::string until = text.substr(dots + 2);
   if (time_form_of(since) != TimeForm::kPoint) return {};
-  const std::string options = "--since " + quoted_time(since);
+  std::string options = "--since " + quoted_time(since);
   if (until.empty()) return options;
   if (time_form_of(until) != TimeForm::kPoint) return {};
   return options + " --until " + quoted_time(until);
