@@ -37,10 +37,10 @@ class Bench:
     def status(self) -> dict:
         return json.loads(self.profctl("status", "--json"))
 
-    def start_profd(self, *arguments) -> subprocess.Popen:
+    def start_profd(self, *arguments, state: str = "state") -> subprocess.Popen:
         log = open(self.directory / "log", "a", encoding="utf-8")
         daemon = subprocess.Popen([str(self.profd_binary), "--socket", self.environment["PROFD_SOCKET"], "--state-dir",
-                                   str(self.directory / "state"), *arguments], stderr=log)
+                                   str(self.directory / state), *arguments], stderr=log)
         while subprocess.run([str(self.profctl_binary), "status"], env=self.environment, capture_output=True,
                              check=False).returncode != 0:
             if daemon.poll() is not None:
@@ -49,8 +49,8 @@ class Bench:
         return daemon
 
     @contextlib.contextmanager
-    def profd(self, *arguments):
-        daemon = self.start_profd(*arguments)
+    def profd(self, *arguments, state: str = "state"):
+        daemon = self.start_profd(*arguments, state=state)
         try:
             yield daemon
         finally:

@@ -25,10 +25,8 @@
 #include "daemon/history/hour_file.h"
 #include "daemon/history/window_file.h"
 #include "daemon/storage/file_io.h"
-#include "formats/base/time_text.h"
 #include "formats/profile/pprof_merge.h"
-#include "formats/profile/pprof_reader.h"
-#include "formats/profile/pprof_writer.h"
+#include "tests/bench/made_windows.h"
 #include "tests/bench/synthetic_host.h"
 #include "tests/formats/readers.h"
 
@@ -48,22 +46,6 @@ int windows_of_hour() {
   return count == nullptr ? kWindows : std::stoi(count);
 }
 
-// The entries of a window's processes.
-void describe(const PprofProfile& profile, SessionSummary& summary, WindowRecord& record) {
-  for (std::uint32_t set = 0; set < profile.labels_count(); ++set) {
-    record.profiles.emplace_back().labels = labels_of(profile, set);
-    summary.profiles.emplace_back();
-    summary.profiles.back().pid = record.profiles.back().labels.pid;
-    summary.profiles.back().comm = record.profiles.back().labels.comm;
-  }
-  for (std::size_t i = 0; i < profile.samples().size(); ++i) {
-    const auto samples = static_cast<std::uint64_t>(profile.values(i)[0]);
-    summary.profiles[profile.samples()[i].labels].samples += samples;
-    summary.ledger.taken += samples;
-    summary.ledger.written += samples;
-  }
-}
-
 class Files {
  public:
   Files() {
@@ -72,19 +54,15 @@ class Files {
   }
 
   void add(PprofProfile profile, std::chrono::seconds lasted) {
-    SessionSummary summary;
-    WindowRecord record;
-    summary.event = "cpu";
-    summary.period_us = bench::kPeriodNs / 1000;
-    describe(profile, summary, record);
-    write(std::move(profile), std::move(summary), std::move(record), lasted);
+    bench::DescribedWindow window = bench::describe(profile);
+    write(std::move(profile), std::move(window), lasted);
   }
 
   // A window that a daemon left, at another time.
   void add_copy(const fs::path& directory, const std::string& name) {
     const WindowFile window = WindowFile::open(directory, name).value();
     const PprofTables tables = window.tables().value();
-    write(profile_of(tables), window.summary(), window.record(), std::chrono::minutes(1));
+    write(profile_of(tables), {window.summary(), window.record()}, std::chrono::minutes(1));
   }
 
   // Makes an hour file of the windows from the `first` one on, and has it instead of them.
@@ -112,17 +90,13 @@ class Files {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
-  void write(PprofProfile profile, SessionSummary summary, WindowRecord record,
-             std::chrono::seconds lasted) {
-    record.start = end_;
-    record.end = end_ += lasted;
-    summary.session = window_name(record.start);
-    summary.started = utc_text(record.start);
-    summary.seconds = static_cast<double>(lasted.count());
-    const std::string bytes = encode_window(std::move(profile), summary, record);
+  void write(PprofProfile profile, bench::DescribedWindow window, std::chrono::seconds lasted) {
+    bench::set_times(window, end_, lasted);
+    end_ += lasted;
+    const std::string bytes = encode_window(std::move(profile), window.summary, window.record);
     bytes_ += bytes.size();
-    write_window(scratch_.path(), summary.session, bytes).value();
-    files_.push_back({scratch_.path(), summary.session});
+    write_window(scratch_.path(), window.summary.session, bytes).value();
+    files_.push_back({scratch_.path(), window.summary.session});
   }
 
   test::ScratchDirectory scratch_;
@@ -254,15 +228,10 @@ BENCHMARK_CAPTURE(BM_ExportHour, one_file, Form::kOneFile)->Unit(benchmark::kMil
 
 // A day that begins and ends within an hour: 23 hour files of 23,000 stacks each, and 60 windows.
 void BM_ExportDay(benchmark::State& state, Form form) {
-  Host host(25000, {.locations = 9600, .min_depth = 13, .depths = 27});
+  Host host(25000, Host::hour());
   Windows windows;
   Files files;
-  for (int i = 0; i < kHours; ++i) {
-    PprofMerge hour({.drop_addresses = true});
-    const std::string window = encode_pprof(host.window(23000));
-    if (!hour.add(*read_pprof_tables(window))) state.SkipWithError("not merged");
-    files.add(std::move(hour).take(), std::chrono::hours(1));
-  }
+  for (int i = 0; i < kHours; ++i) files.add(bench::make_hour(host), std::chrono::hours(1));
   for (int i = 0; i < kWindows; ++i) windows.add_next_to(files);
   run_exports(state, files, form);
   measure_peer(state, files);

@@ -1,10 +1,12 @@
-"""What looking costs: a report and a flame graph of a day beside the page of Go's pprof, of a minute beside `perf report`;
-`profctl top` beside `perf top`; and the file of a flame graph beside pprof's page.
+"""What looking costs: a report and a flame graph of a day, of a merged file and of the history, beside the page of Go's
+pprof, and of a minute beside `perf report`; `profctl top` beside `perf top`; and the file of a flame graph beside
+pprof's page.
 
 speedscope and py-spy are no packages of Debian 12: a row says so, and py-spy is measured where it is installed.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -100,9 +102,68 @@ def day(bench: Bench) -> None:
         html = bench.directory / "day.html"
         for what, arguments in (("report", ["report", profile]), ("flame", ["flame", profile, "-o", html])):
             ours, memory = median_cost([bench.profctl_binary, *arguments], html, env=bench.environment)
-            row(f"{what} of {name}, s", f"{ours:.3f}", beside(ours, theirs, "s, pprof -http"), floor)
+            row(f"{what} of {name}, of a merged file, s", f"{ours:.3f}", beside(ours, theirs, "s, pprof -http"), floor)
             row("  most memory, MB", f"{memory:.0f}", beside(memory, their_memory, "MB"))
         profile.unlink()
+
+
+def cost_of_first_flame(bench: Bench, since: int, until: int) -> tuple:
+    """From the start of `profctl web` to the data of its first flame graph."""
+    started = time.monotonic()
+    server = subprocess.Popen([str(bench.profctl_binary), "web", "--port", "0"], env=bench.environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        url = server.stdout.readline().strip().replace("/?", f"/api/flame?since={since}000&until={until}000&")
+        without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with without_proxy.open(url, timeout=600) as answer:
+            data = answer.read()
+        seconds, memory = time.monotonic() - started, most_resident(server.pid)
+        if not json.loads(data)["nodes"]["depth"]:
+            sys.exit("the flame graph of profctl web has no nodes")
+        return seconds, memory
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def looks_of(bench: Bench, since: int, until: int) -> dict:
+    """Ways to look at a time of the history, each of which returns its seconds and MB."""
+    span = ["--since", f"@{since}", "--until", f"@{until}"]
+    html = bench.directory / "history.html"
+
+    def by_profctl(*arguments) -> tuple:
+        html.unlink(missing_ok=True)
+        return cost_of([bench.profctl_binary, *arguments], env=bench.environment)
+
+    return {"report": lambda: by_profctl("report", *span),
+            "flame": lambda: by_profctl("flame", *span, "-o", html),
+            "first flame graph of profctl web": lambda: cost_of_first_flame(bench, since, until)}
+
+
+def history(bench: Bench) -> None:
+    """A daemon for each row, so that its memory is that of the row."""
+    state, config = "history", bench.directory / "history.toml"
+    maker = bench.profd_binary.parent / "history_maker"
+    made = subprocess.run([str(maker), str(bench.directory / state)], check=True, capture_output=True, text=True).stdout
+    start, until, hours, windows = map(int, made.split())
+    config.touch()  # that of an installed profd does not count
+    merged = bench.directory / "history.pb.gz"
+    for name, since, floor in (("10 minutes", until - 600, "<= 0.15 s"), ("a day", start, "<= 1 s, <= 200 MB")):
+        with bench.profd("--config", str(config), state=state):
+            kept = bench.status()["continuous"]
+            if (kept["hours"], kept["windows"]) != (hours, windows):
+                sys.exit(f"profd has {kept['hours']} hours and {kept['windows']} windows, not {hours} and {windows}")
+            merged.unlink(missing_ok=True)
+            bench.profctl("export", "--since", f"@{since}", "--until", f"@{until}", "-o", merged)
+        theirs, their_memory = cost_of_pprof_page(bench, merged)
+        for what, look in looks_of(bench, since, until).items():
+            with bench.profd("--config", str(config), state=state) as daemon:
+                before = most_resident(daemon.pid)
+                ours, memory = (statistics.median(values) for values in zip(*(look() for _ in range(3))))
+                of_daemon = most_resident(daemon.pid)
+            row(f"{what} of {name}, of the history, s", f"{ours:.3f}", beside(ours, theirs, "s, pprof -http of a file"), floor)
+            row("  most memory of profctl, MB", f"{memory:.0f}", beside(memory, their_memory, "MB"))
+            row("  most memory of the daemon, MB", f"{of_daemon:.0f}", f"{before:.0f} MB before")
 
 
 def minute(bench: Bench) -> None:
