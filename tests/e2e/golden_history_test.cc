@@ -20,6 +20,7 @@
 #include "daemon/history/window_file.h"
 #include "formats/api/history_api.h"
 #include "formats/api/session_summary.h"
+#include "tests/ctl/views/flame_file.h"
 #include "tests/ctl/views/pprof_traces.h"
 #include "tests/ctl/views/trace_merge.h"
 #include "tests/daemon/history/named_windows.h"
@@ -242,6 +243,31 @@ TEST_F(GoldenHistoryTest, AReportHasTheSumsOfTheWindowsOfItsRange) {
     EXPECT_EQ(test::rows_of_report(report({at(2) + ".." + at(5)}, by)), expected) << by;
     EXPECT_EQ(test::rows_of_report(report({"--since", at(2), "--until", at(5)}, by)), expected)
         << by;
+  }
+}
+
+// All windows are of the last six hours.
+TEST_F(GoldenHistoryTest, AFlameGraphOfTheLastTimeHasTheSumsOfItsReport) {
+  const auto all = traces_in(0, kWindows);
+  std::vector<Trace> of_backup;
+  for (const Trace& trace : all) {
+    if (test::label_or(trace, "unit", "") == "backup.service") of_backup.push_back(trace);
+  }
+  ASSERT_FALSE(of_backup.empty());
+  for (const bool has_target : {false, true}) {
+    const Args source = has_target ? Args{"--last", "6h", "-u", "backup"} : Args{"--last", "6h"};
+    const std::string name = has_target ? "backup.html" : "all.html";
+    const std::filesystem::path file = directory_.path() / name;
+    Args args{"flame", "--names", "full", "-o", file.string()};
+    args.insert(args.end(), source.begin(), source.end());
+    const Ended drawn = daemon_.profctl(args);
+    ASSERT_EQ(drawn.status, 0) << drawn.err;
+    const json::value data = test::data_of_html(slurp(file));
+    const std::vector<Trace>& traces = has_target ? of_backup : all;
+    EXPECT_EQ(test::paths_of_data(data), test::paths_of(traces));
+    const auto sums = test::function_sums(test::traces_of_data(data));
+    EXPECT_EQ(sums, test::function_sums(traces));
+    EXPECT_EQ(sums, test::row_sums(report(source, "function").at("rows")));
   }
 }
 

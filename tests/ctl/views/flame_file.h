@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -9,6 +10,8 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value_to.hpp>
+
+#include "tests/ctl/views/pprof_traces.h"
 
 namespace profd::test {
 
@@ -45,6 +48,25 @@ inline std::map<std::string, std::int64_t> paths_of_data(const boost::json::valu
     for (const std::string& outer : path) paths[outer] += self[i] + rest[i];
   }
   return paths;
+}
+
+// The stacks with the samples that end in them, in the form of pprof's traces, without labels.
+inline std::vector<Trace> traces_of_data(const boost::json::value& data) {
+  const boost::json::value& nodes = data.at("nodes");
+  const auto names =
+      boost::json::value_to<std::vector<std::string>>(data.at("functions").at("name"));
+  const auto functions = boost::json::value_to<std::vector<std::size_t>>(nodes.at("fn"));
+  const auto depths = boost::json::value_to<std::vector<std::size_t>>(nodes.at("depth"));
+  const auto self = boost::json::value_to<std::vector<std::int64_t>>(nodes.at("self"));
+  std::vector<Trace> traces;
+  std::vector<std::string> path;
+  for (std::size_t i = 0; i < depths.size(); ++i) {
+    path.resize(depths[i]);
+    path.push_back(names.at(functions.at(i)));
+    if (self.at(i) == 0) continue;
+    traces.push_back({.labels = {}, .samples = self[i], .stack = {path.rbegin(), path.rend()}});
+  }
+  return traces;
 }
 
 }  // namespace profd::test
