@@ -230,6 +230,19 @@ TEST_F(ProfileTest, TheWholeHostIsSampledWithKernelThreads) {
   EXPECT_TRUE(kernel_threads);
 }
 
+// As with perf: the command says how long, and the whole host is recorded.
+TEST_F(ProfileTest, TheWholeHostIsSampledForAsLongAsACommandRuns) {
+  Process busy({workload("shares"), "60"});
+  const SessionSummary summary = record({"-a", "-F", "499"}, {"sleep", "2"});
+  EXPECT_GE(summary.seconds, 2);
+  const auto pid = static_cast<std::uint32_t>(busy.pid());
+  const auto profile = std::ranges::find(summary.profiles, pid, &ProfileSummary::pid);
+  ASSERT_NE(profile, summary.profiles.end());
+  EXPECT_GT(profile->samples, 0U);
+  EXPECT_THAT(go_pprof(file(*profile)).flat, Contains(Key("hot_sixty")));
+  EXPECT_TRUE(busy.running());  // the recording did not wait for it
+}
+
 TEST_F(ProfileTest, AnEventThatIsNoTimeHasItsOwnUnit) {
   const SessionSummary summary =
       record({"-e", "page-faults", "--period", "10"}, {workload("family"), "1", "storm"});
