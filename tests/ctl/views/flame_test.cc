@@ -20,6 +20,7 @@
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ran.h"
 #include "tests/ctl/views/flame_file.h"
+#include "tests/ctl/views/hostile_profile.h"
 #include "tests/ctl/views/pprof_traces.h"
 #include "tests/ctl/views/random_profile.h"
 #include "tests/formats/readers.h"
@@ -50,6 +51,21 @@ class FlameTest : public testing::Test {
     last_ = run(arguments);
     EXPECT_EQ(last_.code, 0) << last_.err;
     return last_.code == 0 ? test::read_file(file) : "";
+  }
+  // Another reader of XML finds the names in the picture that was drawn last. What comes `after`
+  // the name of a process is its pid, unless the name is cut.
+  void expect_names_in_picture(const std::string& after = " - ") {
+    const std::string titles = test::output_of(
+        "python3 -c \"import xml.dom.minidom as m;"
+        "d=m.parse('" +
+        (scratch_.path() / "out.svg").string() +
+        "');"
+        "print(sorted({e.tagName for e in d.getElementsByTagName('*')}));"
+        "[print(t.firstChild.data) for t in d.getElementsByTagName('title')]\"");
+    EXPECT_THAT(titles, HasSubstr("['g', 'rect', 'style', 'svg', 'text', 'title']"));
+    for (const test::HostileName& name : test::hostile_names()) {
+      EXPECT_THAT(titles, HasSubstr("\n" + name.shown + after));
+    }
   }
 
   test::ScratchDirectory scratch_;
@@ -177,35 +193,10 @@ TEST_F(FlameTest, ThePictureHasThePathsOfAllTraces) {
   EXPECT_THAT(svg, Not(HasSubstr("<script")));
 }
 
-// Names that a program can give its functions, and what is shown of them.
-const std::vector<std::string>& hostile_names() {
-  static const std::vector<std::string> kNames = {
-      "</script><script>alert(1)</script>",
-      "<!--<script>",
-      "-->",
-      "]]>",
-      "<img src=x onerror=alert(1)>",
-      "\"><svg onload=alert(1)>",
-      "'onclick='alert(1)",
-      "&lt&#0&amp",
-      "\\u003c\\\"",
-      "\x1b[31mred\x1b[0m",
-      "a\xe2\x80\xae"
-      "gnp.exe",
-      "\xff\xfe\xc3(",
-      "\xe2\x80\xa8line\xe2\x80\xa9",
-      "${alert(1)}`",
-      std::string(std::size_t{1} << 20, 'x'),
-  };
-  return kNames;
-}
-
 TEST_F(FlameTest, NoNameBecomesAnythingButText) {
   std::string folded;
-  std::vector<std::string> shown;
-  for (const std::string& name : hostile_names()) {
-    folded += "outer;" + name + " 100\n";
-    shown.push_back(printable_utf8(name, kMaxPrintableBytes));
+  for (const test::HostileName& name : test::hostile_names()) {
+    folded += "outer;" + name.raw + " 100\n";
   }
   const auto file = scratch_.write("<b onclick=x>&\".folded", folded);
   const std::string html = drawn(file, ".html", {"--names", "full"});
@@ -218,20 +209,22 @@ TEST_F(FlameTest, NoNameBecomesAnythingButText) {
   const auto data = test::data_of_html(html);
   const auto names =
       boost::json::value_to<std::vector<std::string>>(data.at("functions").at("name"));
-  for (const std::string& name : shown) EXPECT_THAT(names, testing::Contains(name));
+  for (const test::HostileName& name : test::hostile_names()) {
+    EXPECT_THAT(names, testing::Contains(name.shown));
+  }
   EXPECT_EQ(data.at("title").as_string(), file.string());
-
-  // Another reader of XML finds the names in the picture.
   (void)drawn(file, ".svg", {"--names", "full"});
-  const std::string titles = test::output_of(
-      "python3 -c \"import xml.dom.minidom as m;"
-      "d=m.parse('" +
-      (scratch_.path() / "out.svg").string() +
-      "');"
-      "print(sorted({e.tagName for e in d.getElementsByTagName('*')}));"
-      "[print(t.firstChild.data) for t in d.getElementsByTagName('title')]\"");
-  EXPECT_THAT(titles, HasSubstr("['g', 'rect', 'style', 'svg', 'text', 'title']"));
-  for (const std::string& name : shown) EXPECT_THAT(titles, HasSubstr(name + " - "));
+  expect_names_in_picture();
+}
+
+TEST_F(FlameTest, NoLabelBecomesAnythingButText) {
+  const auto file = scratch_.write("hostile.pb", test::hostile_profile());
+  for (const std::string by : {"unit", "process", "user"}) {
+    SCOPED_TRACE(by);
+    const std::string svg = drawn(file, ".svg", {"--by", by});
+    EXPECT_TRUE(is_valid_utf8(svg));
+    expect_names_in_picture(by == "process" ? " " : " - ");
+  }
 }
 
 TEST_F(FlameTest, ThePageAllowsItsOwnScriptAlone) {

@@ -18,8 +18,10 @@
 #include <gtest/gtest.h>
 
 #include "formats/api/session_summary.h"
+#include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ran.h"
+#include "tests/ctl/views/hostile_profile.h"
 #include "tests/ctl/views/pprof_traces.h"
 #include "tests/ctl/views/random_profile.h"
 #include "tests/formats/readers.h"
@@ -673,6 +675,37 @@ TEST_F(ReportTest, HostileNamesAreShownAsPrintableText) {
   }
   EXPECT_THAT(run({"report", file, "--names", "full"}).out, HasSubstr("<script>alert(1)</script>"));
   EXPECT_EQ(samples_of(json_of({"report", file}).at("all")), 17);
+}
+
+// Labels come from other programs, as names of functions do.
+TEST_F(ReportTest, HostileLabelsAndFilesAreShownAsPrintableText) {
+  const std::string file = scratch_.write("hostile.pb", test::hostile_profile());
+  for (const std::string by : {"unit", "process", "command", "user", "file", "unit,file"}) {
+    SCOPED_TRACE(by);
+    const Arguments arguments{"report", file, "--by", by};
+    const Ran piped = run(arguments);
+    EXPECT_EQ(piped.code, 0) << piped.err;
+    EXPECT_LT(piped.out.size(), 64U << 10);
+    for (const test::HostileName& name : test::hostile_names()) {
+      EXPECT_THAT(piped.out, HasSubstr(name.shown));
+    }
+    const Ran shown =
+        run_with_socket(scratch_.path() / "no-socket", arguments, false, Screen{.width = 60});
+    EXPECT_EQ(shown.code, 0) << shown.err;
+    for (const std::string& out : {piped.out, shown.out}) {
+      std::istringstream lines(out);
+      for (std::string line; std::getline(lines, line);) EXPECT_TRUE(is_printable(line)) << line;
+    }
+    std::istringstream table(shown.out.substr(shown.out.find("\n\n") + 2));
+    for (std::string line; std::getline(table, line);) {
+      if (!line.starts_with("...")) EXPECT_LE(columns_of(line), 60U) << line;
+    }
+    const auto rows = json_of({"report", file, "--by", by}).at("rows").as_array();
+    EXPECT_EQ(rows.size(), test::hostile_names().size());
+    for (const json::value& row : rows) {
+      EXPECT_EQ(samples_of(row.at("total")), test::kSamplesOfHostileName);
+    }
+  }
 }
 
 }  // namespace
