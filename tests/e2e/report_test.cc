@@ -4,10 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -24,6 +28,40 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// Lines as a terminal has them: without colours and the returns that the terminal adds.
+std::vector<std::string> lines_without_colors(const std::string& text) {
+  static const std::regex kColors("\x1b\\[[0-9;]*m");
+  std::vector<std::string> lines;
+  std::istringstream whole(text);
+  for (std::string line; std::getline(whole, line);) {
+    std::erase(line, '\r');
+    lines.push_back(std::regex_replace(line, kColors, ""));
+  }
+  return lines;
+}
+
+// Each character of UTF-8 has one byte that is not inside of it; none here is wider.
+std::size_t columns_in(const std::string& line) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(line, [](char byte) { return (byte & 0xc0) != 0x80; }));
+}
+
+// Of a table below a heading. A terminal breaks the heading, and other sentences. Returns how many
+// lines the table has.
+std::size_t expect_table_fits(const std::string& shown, std::size_t columns) {
+  const auto lines = lines_without_colors(shown);
+  const auto is_sentence = [](const std::string& line) {
+    return line.starts_with("...") || line.starts_with("profctl: ") || line.starts_with("hint: ");
+  };
+  std::size_t rows = 0;
+  for (auto line = std::ranges::find(lines, ""); line != lines.end(); ++line) {
+    if (line->empty() || is_sentence(*line)) continue;
+    EXPECT_LE(columns_in(*line), columns) << *line;
+    ++rows;
+  }
+  return rows;
+}
 
 class ReportsTest : public RecordingTest {
  protected:
@@ -170,20 +208,26 @@ TEST_F(ReportsTest, APipeGetsPlainText) {
   EXPECT_THAT(shown.out, Not(HasSubstr("\x1b")));
 }
 
-// By script(1): a terminal of 40 columns.
+// By script(1): a terminal of 40 columns, and a name that has more.
 TEST_F(ReportsTest, ATerminalGetsColoursAndLinesThatFit) {
   const std::string file = record_file("x.pb.gz", {workload("reader"), "0.3"})[0];
-  const auto on_terminal = [&](const std::string& environment) {
+  const std::string wide = directory_.path() / "wide.folded";
+  std::ofstream(wide) << "main;" << std::string(200, 'w') << "_end 5\n";
+  const auto on_terminal = [](const std::string& environment, const std::string& shown) {
     return run({"script", "-qec",
                 "stty cols 40 rows 24; " + environment + " " PROFCTL_BINARY " report --no-pager " +
-                    file,
+                    shown,
                 "/dev/null"})
         .out;
   };
-  const std::string colored = on_terminal("TERM=xterm");
+  const std::string colored = on_terminal("TERM=xterm", file);
   EXPECT_THAT(colored, HasSubstr("\x1b[33m"));
-  EXPECT_THAT(on_terminal("TERM=xterm NO_COLOR=1"), Not(HasSubstr("\x1b[")));
-  EXPECT_THAT(on_terminal("TERM=dumb"), Not(HasSubstr("\x1b[")));
+  EXPECT_GE(expect_table_fits(colored, 40), 2U);  // the titles and a row
+  const std::string cut = on_terminal("TERM=xterm", wide);
+  EXPECT_EQ(expect_table_fits(cut, 40), 3U);
+  EXPECT_THAT(cut, HasSubstr("www_end"));  // the end of the name
+  EXPECT_THAT(on_terminal("TERM=xterm NO_COLOR=1", file), Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(on_terminal("TERM=dumb", file), Not(HasSubstr("\x1b[")));
 }
 
 TEST_F(ReportsTest, LongTextGoesThroughThePager) {
