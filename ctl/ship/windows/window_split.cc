@@ -220,18 +220,26 @@ WindowParts split_window(const PprofTables& window, const SplitOptions& options)
     for (std::uint32_t i = run.first; i < run.end; ++i) part.push_back(i);
   }
   split.services_over_limit = limit_services(parts, window, options);
-  for (auto& [labels, samples] : parts) split.parts.push_back({labels, std::move(samples)});
+  split.parts.reserve(parts.size());
+  for (auto& [labels, samples] : parts) {
+    split.parts.push_back({.labels = labels, .samples = std::move(samples)});
+  }
   return split;
 }
 
 PprofProfile profile_of_part(PprofParts& window, const ServicePart& part, ThreadLabels threads) {
   const bool has_threads = threads == ThreadLabels::kKept;
-  return window.profile_of(part.samples, has_threads ? keep_thread : drop_labels);
+  PprofProfile profile = window.profile_of(part.samples, has_threads ? keep_thread : drop_labels);
+  profile.time_ns = sum_within_limits(profile.time_ns, part.first);
+  return profile;
 }
 
 ServicePart take_half(ServicePart& part) {
-  const auto middle = part.samples.begin() + static_cast<std::ptrdiff_t>(part.samples.size() / 2);
-  ServicePart half{.labels = part.labels, .samples = {middle, part.samples.end()}};
+  const std::size_t kept = part.samples.size() / 2;
+  const auto middle = part.samples.begin() + static_cast<std::ptrdiff_t>(kept);
+  ServicePart half{.labels = part.labels,
+                   .samples = {middle, part.samples.end()},
+                   .first = part.first + static_cast<std::uint32_t>(kept)};
   part.samples.erase(middle, part.samples.end());
   return half;
 }

@@ -28,6 +28,7 @@ inline constexpr const char* kOtherServices = "other";
 struct ServicePart {
   SeriesLabels labels;
   std::vector<std::uint32_t> samples;  // their indexes in the window
+  std::uint32_t first = 0;             // the place of the first one among those of the series
 };
 
 struct SplitOptions {
@@ -49,10 +50,15 @@ struct WindowParts {
 enum class ThreadLabels : std::uint8_t { kKept, kDropped };
 
 // The profile of a part. Without labels, the samples of all threads with one stack are added up.
+//
+// Its time is that of the window, and `first` nanoseconds more. Pyroscope takes two profiles of one
+// series and time for one, and drops the second when it compacts its blocks (in its source,
+// DedupeProfileRowIterator). So each part of a series has a time of its own, which is the same
+// whenever it is sent.
 [[nodiscard]] PprofProfile profile_of_part(PprofParts& window, const ServicePart& part,
                                            ThreadLabels threads = ThreadLabels::kKept);
 
-// Removes the second half of the samples of a part with several, and returns it.
+// Removes the second half of the samples of a part with several, and returns it, with its place.
 [[nodiscard]] ServicePart take_half(ServicePart& part);
 
 }  // namespace profd

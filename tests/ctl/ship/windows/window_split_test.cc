@@ -1,7 +1,10 @@
 #include "ctl/ship/windows/window_split.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -158,6 +161,44 @@ TEST_F(WindowSplitTest, HalvesHaveTheSamplesOfTheWhole) {
   EXPECT_EQ(first.labels, second.labels);
   EXPECT_EQ(first.samples.size(), 2U);
   EXPECT_EQ(samples_in(encoded_part(parts, first)) + samples_in(encoded_part(parts, second)), 31);
+}
+
+// Finds parts with the time of the window, and halves whose time is that of the next part.
+TEST_F(WindowSplitTest, EachPartOfASeriesHasATimeOfItsOwn) {
+  window_.profile.time_ns = 1000;
+  for (int i = 0; i < 9; ++i) window_.add(1, "a", "-", "f" + std::to_string(i), 1);
+  window_.add(2, "b", "-", "g", 1);
+  (void)split();
+  ASSERT_EQ(split_.parts.size(), 2U);
+  std::vector<ServicePart> waiting{split_.parts[0]};
+  std::size_t done = 0;
+  while (done < waiting.size()) {
+    if (waiting[done].samples.size() == 1) {
+      ++done;
+      continue;
+    }
+    ServicePart half = take_half(waiting[done]);
+    waiting.insert(waiting.begin() + static_cast<std::ptrdiff_t>(done) + 1, std::move(half));
+  }
+  PprofParts parts(tables_);
+  std::vector<std::int64_t> times;
+  times.reserve(waiting.size());
+  for (const ServicePart& part : waiting) times.push_back(profile_of_part(parts, part).time_ns);
+  EXPECT_THAT(times, ElementsAre(1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008));
+  EXPECT_EQ(profile_of_part(parts, split_.parts[1]).time_ns, 1000) << "another series";
+}
+
+// A part that begins anew after a refusal has the times that it had: they follow from its samples.
+TEST_F(WindowSplitTest, AHalfHasTheTimeOfItsFirstSample) {
+  window_.profile.time_ns = 1000;
+  for (int i = 0; i < 5; ++i) window_.add(1, "a", "-", "f" + std::to_string(i), 1);
+  (void)split();
+  ServicePart first = split_.parts[0];
+  const ServicePart second = take_half(first);
+  PprofParts parts(tables_);
+  EXPECT_EQ(profile_of_part(parts, first).time_ns, 1000);
+  EXPECT_EQ(profile_of_part(parts, second).time_ns, 1002);
+  EXPECT_EQ(profile_of_part(parts, second, ThreadLabels::kDropped).time_ns, 1002);
 }
 
 TEST(WorkloadTest, IsThePodWithoutWhatKubernetesAdds) {
