@@ -23,6 +23,10 @@ constexpr std::chrono::seconds kFuturePause{10};
 // For the rest of a window, once the program is to end.
 constexpr std::chrono::seconds kMaxEnding{60};
 
+// A rate refuses a profile over its burst for good, and smaller ones for a time. Those up to this
+// size wait as they are: each half would have its own names, so the rate would have more to take.
+constexpr std::size_t kLeastHalvedForRate = std::size_t{256} << 10;
+
 // Of an error in a report.
 constexpr std::size_t kMaxErrorBytes = 500;
 
@@ -260,8 +264,9 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
       return true;
     case PushOutcome::Kind::kTooLarge:
       if (!wait_after_failure(outcome.error, outcome.retry_after)) return false;
-      // The rate of the tenant may refuse the smallest profile too.
-      if (pending_.front().samples.size() > 1 || outcome.error.code == ErrorCode::kTooLarge) {
+      // The rate of the tenant may refuse the smallest profile too: it is not dropped for that.
+      if (outcome.error.code == ErrorCode::kTooLarge ||
+          (profile_bytes > kLeastHalvedForRate && pending_.front().samples.size() > 1)) {
         halve_or_drop(profile_bytes);
       }
       return true;

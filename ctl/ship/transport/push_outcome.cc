@@ -79,6 +79,24 @@ PushOutcome page_instead_of(const PushReply& reply, const EngineAnswers& engine)
   return wrong_place(reply, "the endpoint answers with a page, so it is no " + name, engine);
 }
 
+// Pyroscope answers 429 for a message over a limit too, of gRPC ("received message larger than
+// max") or of Connect ("message size 5 is larger than configured max 4"). Its rate has another text.
+bool is_over_size_limit(const Error& error) {
+  const auto says = [&error](std::string_view text) {
+    return error.message.find(text) != std::string::npos;
+  };
+  return says("larger than") || says("too large");
+}
+
+PushOutcome rate_outcome(const PushReply& reply) {
+  PushOutcome outcome{
+      .kind = Kind::kTooLarge,
+      .retry_after = parse_retry_after(reply.retry_after).value_or(std::chrono::seconds(1)),
+      .error = answer_error(ErrorCode::kBusy, reply, "raise the limits of the tenant")};
+  if (is_over_size_limit(outcome.error)) outcome.error.code = ErrorCode::kTooLarge;
+  return outcome;
+}
+
 PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) {
   PushOutcome outcome;
   switch (reply.status) {
@@ -99,12 +117,8 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
       outcome.kind = Kind::kTooLarge;
       outcome.error = answer_error(ErrorCode::kTooLarge, reply);
       return outcome;
-    // The rate of the tenant, or a message over its limit: both pass better in two halves.
     case 429:
-      outcome.kind = Kind::kTooLarge;
-      outcome.error = answer_error(ErrorCode::kBusy, reply, "raise the limits of the tenant");
-      outcome.retry_after = parse_retry_after(reply.retry_after).value_or(std::chrono::seconds(1));
-      return outcome;
+      return rate_outcome(reply);
     // A gateway has lost the engine's answer or never had the engine (502), waits no longer for it
     // (504), or was left by its own client (499): the engine may have stored the request.
     case 499:

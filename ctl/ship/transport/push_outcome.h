@@ -33,7 +33,7 @@ struct PushOutcome {
     kStored,
     kUnknown,   // may be stored: is not sent again, since engines keep both
     kRefused,   // will never be stored
-    kTooLarge,  // may be stored in two halves
+    kTooLarge,  // may be stored in two halves: the error is kTooLarge, or kBusy for a rate
     kLater,     // this request again, after a pause
   };
   Kind kind = Kind::kLater;

@@ -508,6 +508,51 @@ TEST_F(EndpointShipperTest, ABodyThatIsTooLargeIsSentInHalves) {
   EXPECT_THAT(ship().profiles_dropped, ElementsAre(Pair("too_large", 1)));
 }
 
+// A service of four samples, whose functions have names of 1,000 bytes.
+std::string small_window() {
+  test::AWindow window(kNoon.time_since_epoch().count());
+  for (int i = 0; i < 4; ++i) {
+    window.add(1, "a", "-", std::to_string(i) + std::string(1000, 'f'), 1);
+  }
+  return encode_pprof_gzip(window.profile);
+}
+
+// Finds one that is halved at each 429.
+TEST_F(EndpointShipperTest, ASmallProfileWaitsForTheRateAsAWhole) {
+  history_.files[window_at(0)] = small_window();
+  for (int i = 0; i < 8; ++i) endpoint_.reply_once(429);
+  const ShipState state = ship();
+  EXPECT_THAT(state.profiles_dropped, IsEmpty());
+  EXPECT_EQ(endpoint_.requests, 9);
+  EXPECT_EQ(state.profiles_sent, 1U);
+}
+
+// Finds one over the burst of the tenant that is never sent, and a halving without an end.
+TEST_F(EndpointShipperTest, ALargeProfileIsHalvedForTheRateDownToAQuarterMebibyte) {
+  constexpr int kSamples = 800;
+  test::AWindow window(kNoon.time_since_epoch().count());
+  for (int i = 0; i < kSamples; ++i) {
+    window.add(1, "a", "-", std::to_string(i) + std::string(1000, 'f'), 1);
+  }
+  history_.files[window_at(0)] = encode_pprof_gzip(window.profile);
+  for (int i = 0; i < 20; ++i) endpoint_.reply_once(429);
+  const ShipState state = ship();
+  EXPECT_THAT(state.profiles_dropped, IsEmpty());
+  // Of 0.8 MB: a half, and a quarter, which is below the limit. The other half is not refused.
+  EXPECT_EQ(state.profiles_sent, 3U);
+  EXPECT_EQ(endpoint_.requests, 20 + 3);
+}
+
+TEST_F(EndpointShipperTest, ASmallProfileIsHalvedWhereTheAnswerCallsItTooLarge) {
+  history_.files[window_at(0)] = small_window();
+  endpoint_.reply_once(429);
+  endpoint_.replies.back().content_type = "application/json";
+  endpoint_.replies.back().body = R"({"message":"received message larger than max (5 vs. 4)"})";
+  const ShipState state = ship();
+  EXPECT_THAT(state.profiles_dropped, IsEmpty());
+  EXPECT_EQ(state.profiles_sent, 2U);
+}
+
 TEST_F(EndpointShipperTest, WindowsOfManySamplesAreSentInParts) {
   test::AWindow window(kNoon.time_since_epoch().count());
   for (int i = 0; i < 8001; ++i) window.add(1, "a", "-", "f" + std::to_string(i), 1);

@@ -210,7 +210,7 @@ enum class Fault : std::uint8_t {
 };
 
 // One after the other, each at one attempt; then kRefused. What may have arrived comes first: later
-// windows are halved by 413 and 429.
+// windows are halved by 413.
 constexpr std::array kFaults{Fault::kNoName,       Fault::kRefused,    Fault::kTlsEnds,
                              Fault::kSilent,       Fault::kByteByByte, Fault::kEndsAfterRequest,
                              Fault::kUnauthorized, Fault::kFullDisk,   Fault::kRateWithTime,

@@ -108,6 +108,25 @@ TEST(PushOutcomeTest, RetryAfterIsInSecondsAndBounded) {
   }
 }
 
+// The messages of Pyroscope's distributor, of gRPC and of Connect.
+TEST(PushOutcomeTest, ARateIsNoSizeThatIsTooLarge) {
+  const auto outcome_of_message = [](const std::string& message) {
+    return classify(answer_of(429, "application/json",
+                              R"({"code":"resource_exhausted","message":")" + message + R"("})"));
+  };
+  const PushOutcome rate =
+      outcome_of_message("push rate limit (4.0 MiB) exceeded while adding 1.0 MiB");
+  EXPECT_EQ(rate.kind, Kind::kTooLarge);
+  EXPECT_EQ(rate.error.code, ErrorCode::kBusy);
+  for (const char* message : {"received message larger than max (5 vs. 4)",
+                              "message size 5 is larger than configured max 4"}) {
+    const PushOutcome size = outcome_of_message(message);
+    EXPECT_EQ(size.kind, Kind::kTooLarge) << message;
+    EXPECT_EQ(size.error.code, ErrorCode::kTooLarge) << message;
+    EXPECT_NE(size.error.hint, "") << message;
+  }
+}
+
 TEST(PushOutcomeTest, PausesDoubleUpToFiveMinutes) {
   EXPECT_LE(backoff(0, 0.999).count(), 501);
   EXPECT_GE(backoff(1, 0.999).count(), 998);
