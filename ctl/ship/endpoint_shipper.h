@@ -90,7 +90,7 @@ class EndpointShipper {
   explicit EndpointShipper(Parts parts)
       : parts_(std::move(parts)),
         position_(parts_.file, parts_.engine.traits().max_future),
-        window_(parts_.memory),
+        window_(parts_.memory, parts_.engine.traits().max_depth),
         phase_(send_phase(parts_.split.host)) {}
 
   // Until the program is to end. Of a window that has arrived in part by then, the rest is sent for

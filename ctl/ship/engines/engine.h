@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,11 +20,13 @@
 
 namespace profd {
 
-// What the engine takes. A larger profile is sent in two halves.
+// What the engine takes. A larger profile is sent in two halves, and a deeper stack without its
+// outermost frames.
 struct EngineTraits {
   std::string_view kind;              // its table in the configuration
   std::size_t max_profile_bytes = 0;  // of encode()
   std::size_t max_samples = 0;
+  std::size_t max_depth = std::numeric_limits<std::size_t>::max();  // frames of a stack
   std::chrono::minutes max_age{};     // of a window
   std::chrono::minutes max_future{};  // that a window lies in
   double bytes_per_second = 0;        // that one host sends, not packed

@@ -125,6 +125,7 @@ constexpr EngineTraits kOtlp{.kind = "otlp",
                              // Pyroscope takes 4 MiB, the Collector 20 MiB.
                              .max_profile_bytes = std::size_t{1} << 20,
                              .max_samples = 8000,
+                             .max_depth = 1000,  // of Pyroscope (push_request.cc)
                              // OTLP has no limit of age. The history has two days of windows.
                              .max_age = std::chrono::hours(47),
                              .max_future = std::chrono::minutes(9),

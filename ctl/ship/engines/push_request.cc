@@ -27,6 +27,9 @@ constexpr EngineTraits kPyroscope{
     // A quarter of 4 MiB, since the rate of a tenant has a burst of 2 MB.
     .max_profile_bytes = std::size_t{1} << 20,
     .max_samples = 8000,  // half of 16,000
+    // Of a deeper stack, Pyroscope keeps the outermost frames (ValidateProfile() of its
+    // pkg/validation), so that the self time goes to another function.
+    .max_depth = 1000,
     // Of an hour, and of ten minutes, with room for the way.
     .max_age = std::chrono::minutes(55),
     .max_future = std::chrono::minutes(9),

@@ -79,8 +79,8 @@ PushOutcome page_instead_of(const PushReply& reply, const EngineAnswers& engine)
   return wrong_place(reply, "the endpoint answers with a page, so it is no " + name, engine);
 }
 
-// Pyroscope answers 429 for a message over a limit too, of gRPC ("received message larger than
-// max") or of Connect ("message size 5 is larger than configured max 4"). Its rate has another text.
+// Pyroscope answers 429 for a message over a limit too. gRPC says then: "received message larger
+// than max", and Connect: "message size 5 is larger than configured max 4".
 bool is_over_size_limit(const Error& error) {
   const auto says = [&error](std::string_view text) {
     return error.message.find(text) != std::string::npos;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "ctl/ship/windows/stack_depth.h"
 #include "formats/base/gzip.h"
 #include "formats/profile/pprof_merge.h"
 #include "formats/profile/pprof_reader.h"
@@ -37,7 +38,8 @@ class UnpackedWindow::Use {
   PprofResult<void> begun_;
 };
 
-UnpackedWindow::UnpackedWindow(WindowMemory& memory) : memory_(memory) {}
+UnpackedWindow::UnpackedWindow(WindowMemory& memory, std::size_t max_depth)
+    : memory_(memory), max_depth_(max_depth) {}
 
 UnpackedWindow::~UnpackedWindow() { close(); }
 
@@ -138,6 +140,7 @@ PprofResult<std::unique_ptr<UnpackedWindow::Contents>> UnpackedWindow::unpack() 
   auto tables = read_pprof_tables(contents->bytes);
   if (!tables) return tables.error();
   contents->tables = std::move(*tables);
+  limit_depth(contents->tables, max_depth_);
   contents->parts.emplace(contents->tables);
   return contents;
 }

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -63,7 +64,9 @@ struct WindowTime {
 // Used by one thread.
 class UnpackedWindow {
  public:
-  explicit UnpackedWindow(WindowMemory& memory);
+  // Deeper stacks than `max_depth` lose their outermost frames (stack_depth.h).
+  explicit UnpackedWindow(WindowMemory& memory,
+                          std::size_t max_depth = std::numeric_limits<std::size_t>::max());
   UnpackedWindow(const UnpackedWindow&) = delete;
   UnpackedWindow& operator=(const UnpackedWindow&) = delete;
   ~UnpackedWindow();
@@ -92,6 +95,7 @@ class UnpackedWindow {
   void drop_contents();  // with the lock of the memory
 
   WindowMemory& memory_;
+  std::size_t max_depth_;
   std::string file_;
   std::size_t size_ = 0;                // unpacked, as the file states it
   std::unique_ptr<Contents> contents_;  // null: not unpacked

@@ -748,6 +748,39 @@ TEST_F(EndpointShipperTest, EachEngineGetsTheWindowInItsForm) {
   }
 }
 
+// A window with a stack of 1,001 frames: "leaf", 999 callers and "root".
+std::string deep_window() {
+  test::AWindow window(kNoon.time_since_epoch().count());
+  PprofProfile& profile = window.profile;
+  const auto location_of = [&profile](const std::string& name) {
+    const PprofLine line{.function = profile.add_function({.name = profile.add_text(name)})};
+    return profile.add_location({}, {&line, 1});
+  };
+  std::vector<std::uint32_t> stack(1001, location_of("caller"));
+  stack.front() = location_of("leaf");
+  stack.back() = location_of("root");
+  profile.add_sample({.labels = profile.add_labels({}), .stack = profile.add_stack(stack)},
+                     std::vector<std::int64_t>{1, 10});
+  return encode_pprof_gzip(profile);
+}
+
+// Finds a stack of which Pyroscope drops the leaf.
+TEST_F(EndpointShipperTest, AStackThatIsTooDeepForItsEngineKeepsItsLeaf) {
+  history_.files[window_at(0)] = deep_window();
+  std::string body;
+  endpoint_.on_message = [&](const PushMessage& message) {
+    body = *unpack_gzip(message.body, std::size_t{1} << 24);
+  };
+  for (const bool is_otlp : {false, true}) {
+    if (is_otlp) engine_ = make_otlp_engine("");
+    std::filesystem::remove(directory_ / "a.json");
+    EXPECT_EQ(ship().profiles_sent, 1U) << is_otlp;
+    EXPECT_THAT(body, HasSubstr("leaf")) << is_otlp;
+    EXPECT_THAT(body, HasSubstr("[frames left out]")) << is_otlp;
+    EXPECT_THAT(body, testing::Not(HasSubstr("root"))) << is_otlp;
+  }
+}
+
 TEST_F(EndpointShipperTest, APositionHasOneProcess) {
   const auto first = ShipStateFile::open(directory_, "a");
   const auto second = ShipStateFile::open(directory_, "a");
