@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,6 +50,13 @@ CheckPoint check_life(const std::string& runtime_directory) {
                                : "run profctl ship, as root or in the group profd");
 }
 
+bool is_refused_as_empty(const PushReply& reply, const PushOutcome& outcome,
+                         const Engine& engine) {
+  const std::string_view refusal = engine.traits().empty_refusal;
+  return outcome.kind == PushOutcome::Kind::kRefused && reply.status == 400 && !refusal.empty() &&
+         outcome.error.message.find(refusal) != std::string::npos;
+}
+
 // Of an answer to a request without profiles.
 CheckPoint judge_reply(CheckPoint point, const Engine& engine, const PushReply& reply) {
   const std::string what = std::move(point.message);
@@ -58,15 +66,15 @@ CheckPoint judge_reply(CheckPoint point, const Engine& engine, const PushReply& 
     return point;
   }
   const PushOutcome outcome = engine.classify(reply);
-  const bool is_refused_as_empty = outcome.kind == PushOutcome::Kind::kRefused &&
-                                   reply.status == 400 &&
-                                   reply.content_type.starts_with("application/json");
-  if (outcome.kind == PushOutcome::Kind::kStored || is_refused_as_empty) {
+  if (outcome.kind == PushOutcome::Kind::kStored || is_refused_as_empty(reply, outcome, engine)) {
     point.message = what + " takes requests with these credentials";
     return point;
   }
   point.message = what + " can be reached; " + outcome.error.message;
-  point.hint = outcome.error.hint;
+  // Of a refusal, the hint is about profiles.
+  point.hint = outcome.kind == PushOutcome::Kind::kRefused
+                   ? "check the url, the tenant and the credentials of the endpoint"
+                   : outcome.error.hint;
   const bool is_known = outcome.kind == PushOutcome::Kind::kLater;
   // A gateway answers so: its engine is down, or was too slow.
   const bool is_gateways = outcome.kind == PushOutcome::Kind::kUnknown;

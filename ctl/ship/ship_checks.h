@@ -17,9 +17,9 @@ namespace profd {
 [[nodiscard]] CheckReport check_ship(const std::string& config_file,
                                      const std::string& runtime_directory);
 
-// Connects, and sends a request without profiles. Pyroscope's distributor checks the tenant, and
-// then answers "no profiles received" with 400 (PushBatch() of its distributor.go), so nothing is
-// stored.
+// Connects, and sends a request without profiles, so nothing is stored. Pyroscope refuses it after
+// it has checked the tenant, with a message of its own (`empty_refusal` of EngineTraits). Another
+// refusal says nothing of the credentials: it may be that of a gateway.
 [[nodiscard]] CheckPoint check_endpoint(const HttpEndpoint& endpoint, const Engine& engine,
                                         PushClient& client);
 

@@ -41,7 +41,7 @@ class Receiver:
                 while size := self.read_request():
                     outer.bytes += size
                     outer.requests += 1
-                    self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/proto\r\nContent-Length: 0\r\n\r\n")
 
             def read_request(self) -> int:
                 size = length = 0

@@ -31,6 +31,9 @@ struct EngineTraits {
   std::chrono::minutes max_future{};  // that a window lies in
   double bytes_per_second = 0;        // that one host sends, not packed
   ThreadLabels threads = ThreadLabels::kKept;
+  // What the message has with which it may refuse empty_request(), by the status 400. "": it takes
+  // that.
+  std::string_view empty_refusal;
 };
 
 class Engine {

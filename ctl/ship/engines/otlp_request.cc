@@ -129,12 +129,17 @@ constexpr EngineTraits kOtlp{.kind = "otlp",
                              // OTLP has no limit of age. The history has two days of windows.
                              .max_age = std::chrono::hours(47),
                              .max_future = std::chrono::minutes(9),
-                             .bytes_per_second = 3e6};
+                             .bytes_per_second = 3e6,
+                             // Of Pyroscope, after it has checked the tenant. The Collector takes
+                             // a request without profiles.
+                             .empty_refusal = "missing profile metadata dictionary"};
 
 constexpr EngineAnswers kOtlpAnswers{.engine = "receiver of OTLP",
                                      .method = "v1development/profiles",
                                      // Specification of OTLP/HTTP, "Retryable Response Codes".
-                                     .refuses_with_500 = true};
+                                     .refuses_with_500 = true,
+                                     .protobuf_type = "application/x-protobuf",
+                                     .has_members = true};
 
 // By label. See opentelemetry.io/docs/specs/semconv/resource.
 const std::map<std::string_view, std::string_view>& resource_names() {
@@ -397,9 +402,9 @@ PushOutcome outcome_of(const OtlpRejection& rejection) {
                                     " profiles of a request: " + log_text(rejection.message))};
 }
 
-// Others (JSON, or a text of a proxy) say nothing of rejections that is read.
+// JSON says nothing of rejections that is read.
 bool is_protobuf_answer(const PushReply& reply) {
-  return reply.content_type.empty() || reply.content_type.starts_with("application/x-protobuf");
+  return reply.content_type.starts_with(kOtlpAnswers.protobuf_type);
 }
 
 PushOutcome malformed_answer() {

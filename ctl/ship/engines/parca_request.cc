@@ -32,7 +32,8 @@ constexpr EngineTraits kParca{.kind = "parca",
                               .bytes_per_second = 3e6,
                               .threads = ThreadLabels::kDropped};
 
-constexpr EngineAnswers kParcaAnswers{.engine = "Parca", .method = "api/profiles/writeraw"};
+constexpr EngineAnswers kParcaAnswers{
+    .engine = "Parca", .method = "api/profiles/writeraw", .protobuf_type = ""};
 
 bool is_ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }

@@ -97,6 +97,27 @@ PushOutcome rate_outcome(const PushReply& reply) {
   return outcome;
 }
 
+// Whether the engine answers so where it has stored a request. The body may be cut.
+bool is_answer_of_engine(const PushReply& reply, const EngineAnswers& engine) {
+  const bool is_typed = !engine.protobuf_type.empty();
+  if (is_typed && reply.content_type.starts_with(engine.protobuf_type)) return true;
+  if (!is_json(reply)) return false;
+  std::string_view body = reply.body;
+  body = body.substr(0, body.find_last_not_of(" \t\r\n") + 1);
+  return engine.has_members ? body.empty() || body.front() == '{'
+                            : std::string_view("{}").starts_with(body);
+}
+
+PushOutcome wrong_server(const PushReply& reply, const EngineAnswers& engine) {
+  const std::string type =
+      reply.content_type.empty() ? "no content type" : log_text(reply.content_type);
+  const std::string body = log_text(reply.body);
+  return wrong_place(reply,
+                     "the endpoint is no " + std::string(engine.engine) + ": it answers with " +
+                         type + (body.empty() ? "" : ": " + body),
+                     engine);
+}
+
 PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) {
   PushOutcome outcome;
   switch (reply.status) {
@@ -170,10 +191,10 @@ PushOutcome classify(const PushReply& reply, const EngineAnswers& engine) {
   if (reply.status / 100 != 2) return classify_error(reply, engine);
   // Of a proxy, or of another server.
   if (is_html_page(reply)) return page_instead_of(reply, engine);
-  if (reply.status == 200) {
-    return {.kind = Kind::kStored, .retry_after = std::nullopt, .error = {}};
+  if (reply.status != 200 || !is_answer_of_engine(reply, engine)) {
+    return wrong_server(reply, engine);
   }
-  return wrong_place(reply, "the endpoint is no " + std::string(engine.engine), engine);
+  return {.kind = Kind::kStored, .retry_after = std::nullopt, .error = {}};
 }
 
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view text) {

@@ -46,6 +46,9 @@ struct EngineAnswers {
   std::string_view engine = "Pyroscope";                   // for errors
   std::string_view method = "push.v1.PusherService/Push";  // likewise
   bool refuses_with_500 = false;                           // such a profile will never be stored
+  // The type of its answers, which may be JSON too; "": they are always JSON.
+  std::string_view protobuf_type = "application/proto";
+  bool has_members = false;  // the JSON with 200; otherwise it is "{}"
 };
 
 // Engines keep what they get twice, so what may be stored is not sent again. 502 and 504 are of a
@@ -53,6 +56,9 @@ struct EngineAnswers {
 // too: kUnknown. 503 says that the request was not handled (15.6.4): kLater. That is not certain: a
 // gateway may answer 503 too where its engine resets the connection after it has got the request
 // (Envoy does), and the engine then may have the profile twice.
+//
+// Many servers answer 200 to any request. So a request is stored where the answer has a type and a
+// body that this engine gives; otherwise it is sent again when the url is mended.
 //
 // Errors are JSON with a message (Connect: connectrpc.com/docs/protocol; grpc-gateway), or a
 // google.rpc.Status in protobuf (OTLP), or any text.

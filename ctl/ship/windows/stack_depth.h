@@ -9,8 +9,8 @@
 
 namespace profd {
 
-// A deeper stack than `most`, which is at least 1, keeps its innermost frames, since the leaf has the
-// self time. Its outermost frame then is "[frames left out]", a name that hour files have too.
+// A deeper stack than `most`, which is at least 1, keeps its innermost frames, since the leaf has
+// the self time. Its outermost frame then is "[frames left out]", a name that hour files have too.
 // Values and labels stay.
 void limit_depth(PprofTables& tables, std::size_t most);
 

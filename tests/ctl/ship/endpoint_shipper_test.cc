@@ -92,6 +92,7 @@ class Endpoint final : public PushClient {
         reply.reached = PushReply::Reached::kNotSent;
         reply.error = fail(error_of_connect, "refused");
       }
+      complete(reply, message);
       return reply;
     }
     ++requests;
@@ -101,10 +102,17 @@ class Endpoint final : public PushClient {
     }
     if (on_push) on_push();
     if (on_message) on_message(message);
+    complete(reply, message);
     if (reply.status == 200) stored.push_back(service_in(message));
     return reply;
   }
 
+  // As an engine answers that has stored a request.
+  static void complete(PushReply& reply, const PushMessage& message) {
+    if (reply.status != 200 || !reply.content_type.empty()) return;
+    reply.content_type = message.content_type;
+    if (message.content_type == "application/json") reply.body = "{}";
+  }
   // Known of Pyroscope alone.
   static bool is_without_profiles(const PushMessage& message) {
     return message.content_type == "application/proto" &&

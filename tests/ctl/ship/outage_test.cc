@@ -224,7 +224,7 @@ std::string fault_answer(Fault fault) {
   };
   switch (fault) {
     case Fault::kNone:
-      return answer("200 OK");
+      return answer("200 OK", "Content-Type: application/proto\r\n");
     case Fault::kUnauthorized:
       return answer("401 Unauthorized");
     case Fault::kRateWithTime:
@@ -387,6 +387,7 @@ class MemoryEngine final : public PushClient {
     PushReply reply;
     reply.reached = PushReply::Reached::kAnswered;
     reply.status = ++requests_ % 3 == 0 ? 503 : 200;
+    reply.content_type = message.content_type;
     if (reply.status == 200) {
       const auto functions = functions_in(message.body);
       stored.insert(stored.end(), functions.begin(), functions.end());

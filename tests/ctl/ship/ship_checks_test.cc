@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,27 +33,29 @@ class OneReply final : public PushClient {
     return connected.error();
   }
   PushReply push(const PushMessage& message) override {
-    EXPECT_EQ(message.body, make_pyroscope_engine({})->empty_request().body);
+    EXPECT_EQ(message.body, engine->empty_request().body);
     return reply;
   }
 
   Result<void> connected;
+  std::unique_ptr<Engine> engine = make_pyroscope_engine({});
   PushReply reply;
 };
 
-CheckPoint check_with(PushClient& client) {
+CheckPoint check_with(OneReply& client) {
   HttpEndpoint endpoint;
   endpoint.name = "a";
   endpoint.url = "http://h";
-  return check_endpoint(endpoint, *make_pyroscope_engine({}), client);
+  return check_endpoint(endpoint, *client.engine, client);
 }
 
-PushReply reply_with(unsigned status, const std::string& type = "application/json") {
+PushReply reply_with(unsigned status, const std::string& type = "application/json",
+                     const std::string& body = R"({"message":"why"})") {
   PushReply reply;
   reply.reached = PushReply::Reached::kAnswered;
   reply.status = status;
   reply.content_type = type;
-  reply.body = R"({"message":"why"})";
+  reply.body = body;
   return reply;
 }
 
@@ -66,8 +69,9 @@ TEST(ShipChecksTest, AnAnswerSaysWhetherTheCredentialsAreAccepted) {
   silent.reached = PushReply::Reached::kNoAnswer;
   silent.error = fail(ErrorCode::kTimeout, "it took too long");
   for (const Case& one :
-       std::vector<Case>{{reply_with(200, ""), CheckState::kOk, "takes requests"},
-                         {reply_with(400), CheckState::kOk, "takes requests"},
+       std::vector<Case>{{reply_with(200, "application/proto"), CheckState::kOk, "takes requests"},
+                         {reply_with(200, "text/plain"), CheckState::kFix, "no Pyroscope"},
+                         {reply_with(400), CheckState::kUnknown, "is not known"},
                          {reply_with(400, "text/plain"), CheckState::kUnknown, "is not known"},
                          {reply_with(401), CheckState::kFix, "refuses the credentials: "},
                          {reply_with(403), CheckState::kFix, "refuses the credentials: "},
@@ -86,6 +90,35 @@ TEST(ShipChecksTest, AnAnswerSaysWhetherTheCredentialsAreAccepted) {
     EXPECT_EQ(point.state, one.state) << one.reply.status << point.message;
     EXPECT_THAT(point.message, HasSubstr(one.message));
   }
+}
+
+// Fails where any refusal counts as accepted credentials.
+TEST(ShipChecksTest, ARefusalForWantOfProfilesSaysThatTheCredentialsAreAccepted) {
+  OneReply client;
+  client.reply = reply_with(400, "application/json",
+                            R"({"code":"invalid_argument","message":"no profiles received"})");
+  CheckPoint point = check_with(client);
+  EXPECT_EQ(point.state, CheckState::kOk) << point.message;
+  client.reply = reply_with(400, "application/json", R"({"message":"invalid API key"})");
+  point = check_with(client);
+  EXPECT_EQ(point.state, CheckState::kUnknown);
+  EXPECT_THAT(point.message, HasSubstr("answered 400: invalid API key"));
+  EXPECT_THAT(point.hint, HasSubstr("credentials"));
+
+  // Pyroscope as a receiver of OTLP. Others take the request.
+  client.engine = make_otlp_engine({});
+  client.reply = reply_with(400, "text/plain", "missing profile metadata dictionary");
+  point = check_with(client);
+  EXPECT_EQ(point.state, CheckState::kOk) << point.message;
+  client.reply = reply_with(200, "application/x-protobuf", "");
+  point = check_with(client);
+  EXPECT_EQ(point.state, CheckState::kOk) << point.message;
+
+  client.engine = make_parca_engine();
+  client.reply = reply_with(400, "application/json", R"({"message":""})");
+  EXPECT_EQ(check_with(client).state, CheckState::kUnknown);
+  client.reply = reply_with(200, "application/json", "{}");
+  EXPECT_EQ(check_with(client).state, CheckState::kOk);
 }
 
 TEST(ShipChecksTest, AnEndpointThatIsAwayIsUnreachable) {

@@ -235,6 +235,8 @@ TEST(OtlpEngineTest, AnswersAreThoseOfTheSpecification) {
   PushReply reply;
   reply.reached = PushReply::Reached::kAnswered;
   reply.status = 200;
+  EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kLater) << "no type of OTLP";
+  reply.content_type = "application/x-protobuf";
   EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kStored);
   reply.body =
       "\x0a\x08\x08\x01\x12\x04"

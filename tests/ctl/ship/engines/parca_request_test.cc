@@ -83,6 +83,7 @@ TEST(ParcaEngineTest, ErrorsAreThoseOfTheGateway) {
   reply.status = 503;
   EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kLater);
   reply.status = 200;
+  reply.body = "{}";
   EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kStored);
   // Its own page answers for each path that it does not know.
   reply.content_type = "text/html; charset=utf-8";

@@ -29,8 +29,7 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
     Kind kind;
   };
   // 499, 502 and 504: a gateway has no answer of an engine that may have stored the request.
-  for (const Case& one : std::vector<Case>{{200, Kind::kStored},
-                                           {204, Kind::kLater},
+  for (const Case& one : std::vector<Case>{{204, Kind::kLater},
                                            {302, Kind::kLater},
                                            {400, Kind::kRefused},
                                            {401, Kind::kLater},
@@ -49,6 +48,47 @@ TEST(PushOutcomeTest, EachStatusHasItsConsequence) {
                                            {504, Kind::kUnknown}}) {
     EXPECT_EQ(classify(answer_of(one.status)).kind, one.kind) << one.status;
   }
+}
+
+// Fails where any 200 counts as stored: each window would be lost, and counted as sent.
+TEST(PushOutcomeTest, OnlyAnAnswerOfTheEngineSaysThatAProfileIsStored) {
+  constexpr EngineAnswers kPyroscope{};
+  constexpr EngineAnswers kJsonAlone{.engine = "Parca", .method = "m", .protobuf_type = ""};
+  constexpr EngineAnswers kWithMembers{
+      .engine = "receiver", .method = "m", .protobuf_type = "application/x", .has_members = true};
+  struct Case {
+    const EngineAnswers* engine;
+    const char* type;
+    const char* body;
+    Kind kind;
+  };
+  for (const Case& one : std::vector<Case>{
+           {&kPyroscope, "application/proto", "", Kind::kStored},
+           {&kPyroscope, "application/json", "{}", Kind::kStored},
+           {&kPyroscope, "application/json; charset=utf-8", "{}\n", Kind::kStored},
+           {&kPyroscope, "application/json", "{", Kind::kStored},  // cut
+           {&kPyroscope, "application/json", R"({"status":"up"})", Kind::kLater},
+           {&kPyroscope, "application/json", "[]", Kind::kLater},
+           {&kPyroscope, "text/plain", "OK", Kind::kLater},
+           {&kPyroscope, "", "", Kind::kLater},
+           {&kPyroscope, "application/x-protobuf", "", Kind::kLater},
+           {&kJsonAlone, "application/json", "{}", Kind::kStored},
+           {&kJsonAlone, "application/proto", "", Kind::kLater},
+           {&kJsonAlone, "", "", Kind::kLater},
+           {&kWithMembers, "application/x", "", Kind::kStored},
+           {&kWithMembers, "application/json", R"({"partialSuccess":{}})", Kind::kStored},
+           {&kWithMembers, "application/json", "[]", Kind::kLater},
+           {&kWithMembers, "text/plain", "{}", Kind::kLater}}) {
+    const PushOutcome outcome = classify(answer_of(200, one.type, one.body), *one.engine);
+    EXPECT_EQ(outcome.kind, one.kind) << one.engine->engine << one.type << one.body;
+    if (outcome.kind == Kind::kStored) continue;
+    const std::string name(one.engine->engine);
+    EXPECT_THAT(outcome.error.message, HasSubstr("the endpoint is no " + name));
+    EXPECT_THAT(outcome.error.hint, HasSubstr("url"));
+  }
+  const PushOutcome plain = classify(answer_of(200, "text/plain", "OK\x1b"));
+  EXPECT_EQ(plain.error.message,
+            "the endpoint is no Pyroscope: it answers with text/plain: OK\\x1b (status 200)");
 }
 
 TEST(PushOutcomeTest, ARequestThatMayHaveArrivedIsUnknown) {
