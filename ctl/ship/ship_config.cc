@@ -23,6 +23,7 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+// Of all kinds: each has a thread, and one for its lookups, and profd-ship.service has 64 tasks.
 constexpr std::size_t kMaxEndpoints = 16;
 constexpr std::size_t kMaxRules = 1000;
 constexpr std::size_t kMaxRuleLabels = 16;
@@ -205,6 +206,11 @@ class ShipConfigReader {
 
   template <class Endpoint>
   void read_endpoint(const toml::table& table, std::vector<Endpoint>& out) {
+    if (++endpoint_count_ == kMaxEndpoints + 1) {
+      add_error(table.source().begin,
+                "there are more than " + std::to_string(kMaxEndpoints) + " endpoints",
+                "remove some: the limit is that of all kinds together");
+    }
     Endpoint endpoint;
     KnownKeys known = http_keys(endpoint.http);
     if constexpr (requires { endpoint.tenant; }) {
@@ -408,6 +414,7 @@ class ShipConfigReader {
   const std::string& file_;
   ShipConfigReading& reading_;
   std::map<std::string, toml::source_position> names_;  // of endpoints
+  std::size_t endpoint_count_ = 0;
   std::vector<Invalid> invalid_;
 };
 

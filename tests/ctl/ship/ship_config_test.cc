@@ -180,6 +180,20 @@ TEST(ShipConfigTest, EachInvalidValueIsNamedWithItsPlace) {
   }
 }
 
+// Each has threads, of which the unit has a limit.
+TEST(ShipConfigTest, TheEndpointsOfAllKindsHaveALimitTogether) {
+  const auto endpoints = [](const std::string& kind, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += "[[" + kind + "]]\nname = \"" + kind + std::to_string(i) + "\"\nurl = \"http://h\"\n";
+    }
+    return text;
+  };
+  EXPECT_THAT(errors_of(endpoints("parca", 9) + endpoints("pyroscope", 7)), SizeIs(0));
+  EXPECT_THAT(errors_of(endpoints("parca", 9) + endpoints("pyroscope", 9)),
+              ElementsAre("f:49:1: there are more than 16 endpoints"));
+}
+
 TEST(ShipConfigTest, AnErrorOfTomlIsALineOfText) {
   const auto errors = errors_of("[[pyroscope]\nname = \"a\"\n");
   ASSERT_THAT(errors, SizeIs(1));
