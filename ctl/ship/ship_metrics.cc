@@ -17,9 +17,10 @@ namespace {
 
 // Those that have a series before the first loss.
 constexpr auto kWindowReasons = std::to_array<std::string_view>(
-    {"gone", "in_future", "malformed", "refused", "too_large", "too_old", "unknown", "unreadable"});
+    {"gone", "in_future", "invalid_labels", "malformed", "refused", "too_large", "too_old",
+     "unknown", "unreadable"});
 constexpr auto kProfileReasons = std::to_array<std::string_view>(
-    {"ended", "invalid_labels", "refused", "too_large", "too_old", "unknown"});
+    {"ended", "invalid_labels", "malformed", "refused", "too_large", "too_old", "unknown"});
 
 using Reports = std::vector<EndpointReport>;
 

@@ -34,7 +34,8 @@ Result<ShipState> read_state(const std::string& text, const std::string& path) {
   auto state = parse_ship_state(text);
   if (state) return state;
   return fail(ErrorCode::kMalformed, path + " is malformed: " + state.error().message,
-              "remove it to begin anew; windows of the last hour are then sent again");
+              "remove it to begin anew: windows of the last hour, or for Parca and OTLP of 47 "
+              "hours, are then sent again");
 }
 
 }  // namespace

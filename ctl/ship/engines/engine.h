@@ -36,6 +36,10 @@ struct EngineTraits {
   std::string_view empty_refusal;
 };
 
+// Of the errors of check_labels().
+inline constexpr const char* kLabelHint =
+    "change it by a [[service]] rule of ship.toml, or by host there";
+
 class Engine {
  public:
   Engine() = default;

@@ -422,7 +422,7 @@ class Otlp final : public Engine {
   [[nodiscard]] Result<void> check_labels(const SeriesLabels& labels) const override {
     for (const auto& [name, value] : labels) {
       if (name.empty() || !is_valid_utf8(name) || !is_valid_utf8(value)) {
-        return invalid_argument("a label of a series has no name or is no UTF-8");
+        return invalid_argument("a label of a series has no name or is no UTF-8", kLabelHint);
       }
     }
     return {};

@@ -90,7 +90,7 @@ Result<void> check_parca_labels(const SeriesLabels& labels) {
                               "a name has letters, digits and _, and begins with no digit");
     }
     if (!is_valid_utf8(value)) {
-      return invalid_argument("the label " + name + " of a series is no UTF-8");
+      return invalid_argument("the label " + name + " of a series is no UTF-8", kLabelHint);
     }
   }
   return {};

@@ -89,14 +89,16 @@ class Pyroscope final : public Engine {
 
 Result<void> check_labels(const SeriesLabels& labels) {
   if (labels.size() > kMaxLabels) {
-    return invalid_argument("a series has more than " + std::to_string(kMaxLabels) + " labels");
+    return invalid_argument("a series has more than " + std::to_string(kMaxLabels) + " labels",
+                            "give fewer labels in the [[service]] rules of ship.toml");
   }
   for (const auto& [name, value] : labels) {
     if (name.empty() || name.size() > kMaxLabelNameBytes || !is_valid_utf8(name)) {
-      return invalid_argument("a label of a series has an invalid name");
+      return invalid_argument("a label of a series has an invalid name", kLabelHint);
     }
     if (value.size() > kMaxLabelBytes || !is_valid_utf8(value)) {
-      return invalid_argument("the label " + name + " of a series is too long or no UTF-8");
+      return invalid_argument("the label " + name + " of a series is too long or no UTF-8",
+                              kLabelHint);
     }
   }
   return {};

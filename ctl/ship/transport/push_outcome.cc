@@ -16,6 +16,10 @@ namespace {
 
 using Kind = PushOutcome::Kind;
 
+constexpr const char* kRefusalHint =
+    "change a label that it names by a [[service]] rule of ship.toml; raise a limit that it names "
+    "in the engine";
+
 bool is_json(const PushReply& reply) { return reply.content_type.starts_with("application/json"); }
 
 bool is_html_page(const PushReply& reply) { return reply.content_type.starts_with("text/html"); }
@@ -165,12 +169,13 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
   // nginx and squid answer with a page where they refuse a request, too: so those statuses, which
   // say what is to be done, come first.
   if (is_html_page(reply) && reply.status / 100 == 4) return page_instead_of(reply, engine);
-  outcome.error = answer_error(ErrorCode::kUnavailable, reply);
   const bool is_refusal =
       reply.status / 100 == 4 || (reply.status == 500 && engine.refuses_with_500);
   if (is_refusal) {
     outcome.kind = Kind::kRefused;
-    outcome.error.code = ErrorCode::kInvalidArgument;
+    outcome.error = answer_error(ErrorCode::kInvalidArgument, reply, kRefusalHint);
+  } else {
+    outcome.error = answer_error(ErrorCode::kUnavailable, reply);
   }
   return outcome;
 }

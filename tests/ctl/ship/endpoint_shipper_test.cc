@@ -802,6 +802,7 @@ TEST_F(EndpointShipperTest, AMalformedPositionIsNoBeginning) {
   const auto file = ShipStateFile::open(directory_, "a");
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().code, ErrorCode::kMalformed);
+  EXPECT_THAT(file.error().hint, HasSubstr("47 hours")) << "which Parca and OTLP get again";
 }
 
 TEST_F(EndpointShipperTest, AReportHasThePositionTheLossesAndTheLastError) {

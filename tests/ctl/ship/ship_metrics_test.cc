@@ -45,6 +45,23 @@ TEST(ShipMetricsTest, EachEndpointHasSeriesAfterTheDaemons) {
   }
 }
 
+// Those of SHIP in profctl(1): without a series, a first loss is no increase.
+TEST(ShipMetricsTest, EachReasonHasASeriesBeforeTheFirstLoss) {
+  const std::string text = ship_metrics(std::string(), {endpoint_of("a")}, kNow);
+  const auto series = [](const std::string& metric, const std::string& reason) {
+    return "\nprofd_ship_" + metric + "_dropped_total{endpoint=\"a\",reason=\"" + reason + "\"} ";
+  };
+  for (const char* reason :
+       {"invalid_labels", "malformed", "refused", "too_large", "too_old", "unknown"}) {
+    EXPECT_THAT(text, HasSubstr(series("windows", reason)));
+    EXPECT_THAT(text, HasSubstr(series("profiles", reason)));
+  }
+  EXPECT_THAT(text, HasSubstr(series("profiles", "ended")));
+  for (const char* reason : {"gone", "in_future", "unreadable"}) {
+    EXPECT_THAT(text, HasSubstr(series("windows", reason)));
+  }
+}
+
 TEST(ShipMetricsTest, WithoutTheDaemonItsOwnAreServed) {
   EndpointReport failing = endpoint_of("a");
   failing.failing_since = "1970-01-01T00:01:40Z";

@@ -47,6 +47,10 @@ TEST(PushRequestTest, LabelsOverALimitAreRefused) {
   EXPECT_FALSE(check_labels({{std::string(1025, 'x'), "a"}}));
   EXPECT_FALSE(check_labels({{"a", "\xff"}}));
   EXPECT_FALSE(check_labels({{"", "a"}}));
+  for (const SeriesLabels& refused :
+       {labels, SeriesLabels{{"a", "\xff"}}, SeriesLabels{{"", "a"}}}) {
+    EXPECT_THAT(check_labels(refused).error().hint, testing::HasSubstr("[[service]] rule"));
+  }
 }
 
 TEST(PushRequestTest, AnIdIsAUuidOfVersionFour) {

@@ -128,6 +128,9 @@ TEST(PushOutcomeTest, APageHidesNoStatusThatSaysWhatIsToBeDone) {
 
 TEST(PushOutcomeTest, TheMessageIsThatOfTheAnswerAndCanNotControlATerminal) {
   EXPECT_THAT(classify(answer_of(400)).error.message, HasSubstr("answered 400: why"));
+  for (const unsigned status : {400U, 422U}) {
+    EXPECT_THAT(classify(answer_of(status)).error.hint, HasSubstr("[[service]] rule")) << status;
+  }
   const auto plain = classify(answer_of(500, "text/plain", "a\x1b[31m"));
   EXPECT_THAT(plain.error.message, HasSubstr("a\\x1b[31m"));
 }
