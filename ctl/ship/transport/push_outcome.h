@@ -55,7 +55,8 @@ struct EngineAnswers {
 // gateway (RFC 9110, 15.6.3 and 15.6.5), whose engine may be down, and may have stored the profile
 // too: kUnknown. 503 says that the request was not handled (15.6.4): kLater. That is not certain: a
 // gateway may answer 503 too where its engine resets the connection after it has got the request
-// (Envoy does), and the engine then may have the profile twice.
+// (Envoy does), and the engine then may have the profile twice. The same holds for 500, where it
+// fails after it has stored the profile, and for 408 and 425 of a gateway.
 //
 // Many servers answer 200 to any request. So a request is stored where the answer has a type and a
 // body that this engine gives; otherwise it is sent again when the url is mended.
