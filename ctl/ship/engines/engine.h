@@ -26,7 +26,8 @@ struct EngineTraits {
   std::string_view kind;              // its table in the configuration
   std::size_t max_profile_bytes = 0;  // of encode()
   std::size_t max_samples = 0;
-  std::size_t max_depth = std::numeric_limits<std::size_t>::max();  // frames of a stack
+  // Frames of a stack.
+  std::size_t max_depth = std::numeric_limits<std::size_t>::max();
   std::chrono::minutes max_age{};     // of a window
   std::chrono::minutes max_future{};  // that a window lies in
   double bytes_per_second = 0;        // that one host sends, not packed

@@ -48,7 +48,8 @@ struct EngineAnswers {
   bool refuses_with_500 = false;                           // such a profile will never be stored
   // The type of its answers, which may be JSON too; "": they are always JSON.
   std::string_view protobuf_type = "application/proto";
-  bool has_members = false;  // the JSON with 200; otherwise it is "{}"
+  // The JSON with 200; otherwise it is "{}".
+  bool has_members = false;
 };
 
 // Engines keep what they get twice, so what may be stored is not sent again. 502 and 504 are of a
