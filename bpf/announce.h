@@ -165,22 +165,39 @@ static __always_inline void profd_describe_process(struct profd_process *process
 	profd_write_cgroup((__u64)cgroup);
 }
 
-/* Sends the record of the current task's process, whose key and comm are filled in. */
+#define PROFD_MAX_PROCESS_BYTES (sizeof(struct profd_process) + PROFD_MAX_NAME_BYTES)
+
+/* A tick announces its process first, when the credits have just grown, and what made one of them
+ * negative cost less than a tick earns. So a process record is never over a credit. */
+_Static_assert(PROFD_CREDIT_OF_TICK > PROFD_MAX_PROCESS_BYTES + PROFD_RECORD_COST,
+	       "a tick earns more than any record costs");
+
+/*
+ * Sends the record of the current task's process, whose key and comm are filled in. A process can
+ * change its comm at each tick, in a cgroup with a long path: so a user's records leave half of the
+ * ring alone, and what they cost is missing for the user's mappings.
+ */
 __noinline int profd_send_process(void)
 {
 	struct profd_scratch *scratch = profd_scratch_here();
 	struct profd_counters *counters = profd_counters_here();
+	struct profd_cache *cache = profd_cache_here();
 	void *ring = profd_ring_here();
 
-	if (!scratch || !counters || !ring)
+	if (!scratch || !counters || !cache || !ring)
 		return -1;
 	struct profd_process *process = &scratch->process;
 
+	if (profd_uid_of_current() && profd_is_half_full(ring)) {
+		counters->process_records_lost++;
+		return -1;
+	}
 	profd_describe_process(process, bpf_get_current_task_btf());
 	__u64 bytes = sizeof(*process) + (process->cgroup_bytes & (2 * PROFD_MAX_NAME_BYTES - 1));
 
-	if (bytes > sizeof(*process) + PROFD_MAX_NAME_BYTES)
+	if (bytes > PROFD_MAX_PROCESS_BYTES)
 		return -1;
+	(void)profd_pay(cache, counters, bytes + PROFD_RECORD_COST);
 	process->header.size = bytes;
 	process->time_ns = scratch->sample.time_ns;
 	if (bpf_ringbuf_output(ring, process, bytes, BPF_RB_NO_WAKEUP)) {
@@ -191,7 +208,8 @@ __noinline int profd_send_process(void)
 	return 0;
 }
 
-/* Sends the process record unless this CPU has sent it with this comm. */
+/* Sends the process record unless this CPU has sent it with this comm. If it is not sent, the next
+ * tick of the process tries again. */
 static __always_inline void profd_announce_process(struct profd_scratch *scratch,
 						   struct profd_cache *cache,
 						   const struct profd_comm *comm)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the mappings of users without privileges may cost: the time of ticks, and room in the ring.
+ * What the records of users without privileges may cost: the time of ticks, and room in the ring.
  *
  * A process can have hundreds of files at long paths in its stacks, and change them all the time,
  * so that each tick meets mappings that were never sent. So each user has a credit on each CPU, in
  * bytes of records, and all of them together have one. A credit grows with the ticks of the CPU: a
  * program that starts finds enough for all its mappings, and in the mean a tick sends no more than
- * it earns. What the kernel side reads without sending it is paid for too. Root pays nothing.
+ * it earns. Process records, of which a tick sends one at most, are paid for from the same credits,
+ * and so is what the kernel side reads without sending it. Root pays nothing.
  *
  * A mapping that is not sent is counted, and tried again at the next tick that meets it.
  */
@@ -57,7 +58,7 @@ static __always_inline void profd_earn(struct profd_credit *credit, __u64 taken,
 	credit->taken = taken;
 }
 
-/* Whether the current process may have one more mapping sent. Its user then pays for `bytes`: the
+/* Whether the current process may have one more record sent. Its user then pays for `bytes`: the
  * credit may become negative, and is then earned back first. */
 static __always_inline bool profd_pay(struct profd_cache *cache, struct profd_counters *counters,
 				      __u64 bytes)

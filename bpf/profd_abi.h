@@ -194,9 +194,11 @@ struct profd_mapping {
 	__u8 on_fuse; /* 1: a process serves the file's reads, and may block them forever */
 };
 
-/* Sent before the first sample of a process image on each CPU, and again when its comm changes.
- * Followed by cgroup_bytes bytes: the components of its cgroup v2 path, innermost first, each ended
- * by NUL. */
+/* Sent before the first sample of a process image on each CPU, and again when its comm changes; a
+ * record that has no room in the ring is sent at a later tick. Until the first one arrives, user
+ * space knows of the process only the key in its samples, which is no other's; until a later one
+ * arrives, it has the former comm. Followed by cgroup_bytes bytes: the components of its cgroup v2
+ * path, innermost first, each ended by NUL. */
 struct profd_process {
 	struct profd_record_header header;
 	__u64 time_ns;
@@ -244,10 +246,10 @@ struct profd_counters {
 	__u64 lost[PROFD_LOSS_COUNT];
 	__u64 mapping_records;
 	/* The next sample that needs one of these sends it again. */
-	__u64 mapping_records_lost;    /* no room in the ring */
+	__u64 mapping_records_lost;    /* no room in the ring, or in users' half of it */
 	__u64 mapping_records_limited; /* over what their user may cost (credit.h) */
 	__u64 process_records;
-	__u64 process_records_lost;
+	__u64 process_records_lost; /* likewise; the next tick of the process sends it again */
 	__u64 unmap_records;
 	__u64 unmap_records_lost; /* over the rate of a process, or no room in the ring */
 	__u64 not_followed;	  /* children of targets: no room in the target map (targets.h) */

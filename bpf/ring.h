@@ -29,8 +29,8 @@ static __always_inline void *profd_ring_here(void)
 	return bpf_map_lookup_elem(&profd_rings, &cpu);
 }
 
-/* The other half is kept for the samples of privileged sessions: what the processes and sessions of
- * unprivileged users send has no room then. */
+/* The other half is kept for the samples of privileged sessions, and for records of root's
+ * processes: what the processes and sessions of unprivileged users send has no room then. */
 static __always_inline bool profd_is_half_full(void *ring)
 {
 	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >=

@@ -382,6 +382,18 @@ STEP void run_named(const char* argument) {
   work_done++;
 }
 
+// Has another name at each tick.
+STEP void run_rename(const char* argument) {
+  char name[16];
+
+  (void)argument;
+  ready();
+  for (unsigned turn = 0; !over; turn++) {
+    snprintf(name, sizeof(name), "%x", turn);
+    prctl(PR_SET_NAME, name);
+  }
+}
+
 static const struct {
   const char* name;
   void (*run)(const char*);
@@ -393,6 +405,7 @@ static const struct {
     {"stack", run_stack},   {"fork-later", run_fork_later}, {"exec-later", run_exec_later},
     {"exits", run_exits},   {"remap", run_remap},           {"not-dumpable", run_not_dumpable},
     {"named", run_named},   {"cycle", run_cycle},           {"chain", run_chain},
+    {"rename", run_rename},
 };
 
 int main(int count, char** arguments) {
