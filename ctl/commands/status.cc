@@ -228,6 +228,10 @@ void print_status(const StatusInfo& status, std::ostream& out) {
   if (!status.mapping_records_lost.empty()) {
     out << "mappings   not sent: " << counts_text(status.mapping_records_lost) << "\n";
   }
+  if (status.process_records_lost != 0) {
+    out << "processes  " << status.process_records_lost
+        << " records sent later, for lack of room in the rings\n";
+  }
   print_unmaps(status.unmaps, out);
   print_xray(status.xray, out);
 }

@@ -74,6 +74,9 @@ void add_samples(MetricsText& out, const StatusInfo& status) {
   out.counter("profd_mapping_records_total", "Mapping records received.", status.mapping_records);
   out.counter("profd_mapping_records_lost_total", "Mapping records lost.", "reason",
               status.mapping_records_lost);
+  out.counter("profd_process_records_lost_total",
+              "Process records that had no room in the rings and were sent later.",
+              status.process_records_lost);
   out.counter("profd_unmaps_total", "Unmaps of JIT code received.", status.unmaps.reported);
   out.counter("profd_unmaps_lost_total", "Unmaps of JIT code that were lost.", status.unmaps.lost);
   out.counter("profd_cpu_gaps_total",

@@ -105,6 +105,7 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status) {
   status.mapping_records_lost = {{"ring_full", ledger.mapping_records_lost},
                                  {"user_limit", ledger.mapping_records_limited}};
   std::erase_if(status.mapping_records_lost, [](const auto& lost) { return lost.second == 0; });
+  status.process_records_lost = ledger.process_records_lost;
   status.unmaps = {.reported = ledger.unmap_records, .lost = ledger.unmap_records_lost};
   status.cpu_gaps = {.count = ledger.cpu_gaps,
                      .seconds = static_cast<double>(ledger.cpu_gap_ns) * 1e-9};

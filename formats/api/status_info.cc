@@ -160,6 +160,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("children_not_followed", status.children_not_followed)
       .optional("mapping_records", status.mapping_records)
       .optional("mapping_records_lost", status.mapping_records_lost)
+      .optional("process_records_lost", status.process_records_lost)
       .optional("unmaps", status.unmaps)
       .optional("results_bytes", status.results_bytes)
       .optional("results_refused", status.results_refused)

@@ -200,6 +200,7 @@ struct StatusInfo {
   std::uint64_t children_not_followed = 0;  // there were too many target processes
   std::uint64_t mapping_records = 0;
   CountsByReason mapping_records_lost;
+  std::uint64_t process_records_lost = 0;  // no room in the rings; sent later
   Unmaps unmaps;
   std::uint64_t results_bytes = 0;
   std::uint64_t results_refused = 0;  // since they were over a limit of the disk

@@ -197,6 +197,7 @@ TEST_F(CommandsTest, StatusHasNoShareOfStacksBeforeTheFirst) {
 TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   service_.state.pid = 77;
   service_.state.skipped_estimate = 1391;
+  service_.state.process_records_lost = 1392;
   service_.state.uptime_seconds = 3661;
   service_.state.cpu_seconds = 36.61;
   service_.state.rss_bytes = 30u << 20;
@@ -230,7 +231,8 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
         "deferred: 14 unwound, 13 waiting, 15 abandoned",
         "5 for 6 files, 700 rows, 2.0 KiB of at most 40.0 MiB; 11 loading, 10 evicted",
         "no table   348275 short-lived files (harmless), 12 malformed\n",
-        "incomplete 2 no_row in /opt/?x\n", "; 1391 timer ticks missed (mostly idle)\n"}) {
+        "incomplete 2 no_row in /opt/?x\n", "; 1391 timer ticks missed (mostly idle)\n",
+        "processes  1392 records sent later, for lack of room in the rings\n"}) {
     EXPECT_THAT(people.out, HasSubstr(part));
   }
   const std::string json = run({"status", "--json"}).out;

@@ -23,6 +23,7 @@ StatusInfo a_status() {
   status.children_not_followed = 5;
   status.mapping_records = 3;
   status.mapping_records_lost = {{"user_limit", 7}};
+  status.process_records_lost = 8;
   status.unmaps = {.reported = 21, .lost = 22};
   status.results_bytes = 4;
   status.results_refused = 23;
@@ -113,6 +114,7 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("sessions":2,"ledger":{"taken":100,"sent":80,"idle":10,"filtered":5,"lost":{"ring_full":4},)"
       R"("difference":1},"outside_namespace":1,"received":79,"skipped_estimate":2,)"
       R"("children_not_followed":5,"mapping_records":3,"mapping_records_lost":{"user_limit":7},)"
+      R"("process_records_lost":8,)"
       R"("unmaps":{"reported":21,"lost":22},"results_bytes":4,"results_refused":23,)"
       R"("parsers":{"processes":2,"cpu_seconds":0.25,"rss_bytes":8000000},)"
       R"("connections":{"open":17,"refused":18,"starved":19,"slow":20,"unread":61,)"
