@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,10 +13,16 @@
 #include <iterator>
 #include <utility>
 
+#include "collectors/host/clock.h"
+#include "collectors/host/mounts.h"
+
 namespace profd {
 namespace {
 
 constexpr std::uint32_t kAppears = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR;
+
+// The kernel sets the time of a change before it queues the event.
+constexpr std::int64_t kMaxEventDelayNs = 1'000'000'000;
 
 bool is_at(int directory, const WatchedPlace& place) {
   struct stat status {};
@@ -26,12 +35,29 @@ bool is_unlinked(const JitFile& file) {
   return stat_cached(file.fd->get(), STATX_NLINK, status) && status.stx_nlink == 0;
 }
 
+bool stat_unopened(int directory, const std::string& name, unsigned mask, struct statx& status) {
+  constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  return ::statx(directory, name.c_str(), kFlags, mask, &status) == 0;
+}
+
 // An open costs more than to find the owner, which asks no file system that a user serves.
 std::optional<std::uint32_t> owner_of(int directory, const std::string& name) {
-  constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
   struct statx status {};
-  if (::statx(directory, name.c_str(), kFlags, STATX_UID, &status) != 0) return std::nullopt;
+  if (!stat_unopened(directory, name, STATX_UID, status)) return std::nullopt;
   return status.stx_uid;
+}
+
+// The kernel's clock for the times of changes.
+std::int64_t time_of_changes_ns() { return now_ns(CLOCK_REALTIME_COARSE); }
+
+// Null: it cannot be read, or a user could make the reads hang.
+DIR* open_listing(int directory) {
+  if (mount_of(directory, 0).may_hang) return nullptr;
+  UniqueFd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return nullptr;
+  DIR* const listing = ::fdopendir(fd.get());
+  if (listing != nullptr) (void)fd.release();
+  return listing;
 }
 
 }  // namespace
@@ -55,6 +81,7 @@ Result<std::unique_ptr<DirectoryWatch>> DirectoryWatch::open(
   if (!notify.valid()) return fail_errno("could not watch directories");
   std::unique_ptr<DirectoryWatch> watch(
       new DirectoryWatch(std::move(notify), std::move(open_file), std::move(owners)));
+  watch->empty_ns_ = time_of_changes_ns();
   for (const std::string& path : directories) watch->add_directory(path);
   return watch;
 }
@@ -76,22 +103,67 @@ void DirectoryWatch::add_directory(const std::string& path) {
 
 std::vector<JitFileSeen> DirectoryWatch::take(JitStats& stats) {
   std::vector<JitFileSeen> appeared;
-  alignas(inotify_event) std::array<char, 65536> buffer;
-  for (;;) {
-    const ssize_t got = ::read(notify_.get(), buffer.data(), buffer.size());
-    if (got <= 0) return appeared;
-    for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
-      inotify_event event{};
-      std::memcpy(&event, buffer.data() + at, sizeof event);
-      const char* const text = buffer.data() + at + sizeof event;
-      const std::string name(text, ::strnlen(text, event.len));
-      at += sizeof event + event.len;
-      const auto named = jit_file_name(name);
-      const auto directory = std::ranges::find(directories_, event.wd, &Directory::watch);
-      if (!named || directory == directories_.end()) continue;
-      if (const auto file = hold(*directory, name, *named, stats)) appeared.push_back(*file);
-    }
+  take_events(stats, appeared);
+  scan(stats, appeared);
+  return appeared;
+}
+
+void DirectoryWatch::take_events(JitStats& stats, std::vector<JitFileSeen>& appeared) {
+  alignas(inotify_event) std::array<char, kMaxEventBytes> buffer;
+  const ssize_t got = ::read(notify_.get(), buffer.data(), buffer.size());
+  for (std::size_t at = 0; got > 0 && at < static_cast<std::size_t>(got);) {
+    inotify_event event{};
+    std::memcpy(&event, buffer.data() + at, sizeof event);
+    const char* const text = buffer.data() + at + sizeof event;
+    const std::string name(text, ::strnlen(text, event.len));
+    at += sizeof event + event.len;
+    if ((event.mask & IN_Q_OVERFLOW) != 0 && !lost_since_ns_) lost_since_ns_ = empty_ns_;
+    const auto named = jit_file_name(name);
+    const auto directory = std::ranges::find(directories_, event.wd, &Directory::watch);
+    if (!named || directory == directories_.end()) continue;
+    if (const auto file = hold(*directory, name, *named, stats)) appeared.push_back(*file);
   }
+  const std::int64_t now = time_of_changes_ns();
+  int waiting_bytes = 0;
+  if (::ioctl(notify_.get(), FIONREAD, &waiting_bytes) == 0 && waiting_bytes == 0) empty_ns_ = now;
+}
+
+// Continues the scan, or begins one if events were lost. Those that are lost meanwhile get another.
+void DirectoryWatch::scan(JitStats& stats, std::vector<JitFileSeen>& appeared) {
+  if (!scan_ && lost_since_ns_) {
+    scan_.emplace().since_ns = *lost_since_ns_ - kMaxEventDelayNs;
+    lost_since_ns_.reset();
+  }
+  for (std::size_t scanned = 0; scan_ && scanned < kMaxScanned;) {
+    if (scan_->directory == directories_.size()) {
+      scan_.reset();
+      return;
+    }
+    const Directory& directory = directories_[scan_->directory];
+    if (!scan_->listing) scan_->listing.reset(open_listing(directory.fd.get()));
+    const dirent* const entry = scan_->listing ? ::readdir(scan_->listing.get()) : nullptr;
+    if (entry == nullptr) {
+      scan_->listing.reset();
+      ++scan_->directory;
+      continue;
+    }
+    ++scanned;
+    const std::string name = entry->d_name;
+    const auto named = jit_file_name(name);
+    if (!named || !may_be_lost(directory, name)) continue;
+    if (const auto file = hold(directory, name, *named, stats)) appeared.push_back(*file);
+  }
+}
+
+// False for files that were there before, and for those whose events came.
+bool DirectoryWatch::may_be_lost(const Directory& directory, const std::string& name) const {
+  struct statx status {};
+  if (!stat_unopened(directory.fd.get(), name, STATX_INO | STATX_CTIME, status)) return false;
+  if (nanoseconds_of(status.stx_ctime) < scan_->since_ns) return false;
+  const std::uint64_t device = device_of(status);
+  return std::ranges::none_of(held_, [&](const Held& held) {
+    return held.file->id.device == device && held.file->id.inode == status.stx_ino;
+  });
 }
 
 std::optional<JitFileSeen> DirectoryWatch::hold(const Directory& directory, const std::string& name,

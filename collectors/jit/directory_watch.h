@@ -3,10 +3,13 @@
 //
 // A file is opened and held at once, so that neither its unlinking nor the end of its container
 // loses it. The number of held files is limited, also for one owner: the ones held longest go
-// first, and unlinked ones after some minutes, since they take disk space that nobody can see. A
-// file that the kernel's queue had no room for may still be found by a scan. Not thread-safe.
+// first, and unlinked ones after some minutes, since they take disk space that nobody can see.
+// Where the kernel's queue had no room for all events, the directories are scanned for the files
+// that changed since it was last empty. Not thread-safe.
 
 #pragma once
+
+#include <dirent.h>
 
 #include <chrono>
 #include <cstdint>
@@ -53,6 +56,10 @@ class DirectoryWatch {
   // A second, since any user can make files. All users but root have half of them.
   static constexpr std::size_t kMaxOpens = 256;
   static constexpr std::size_t kMaxOpensOfOwner = kMaxOpens / 8;
+  // Of the kernel's events, and of names in a scan, in one take(): any user can make more of them
+  // while they are read.
+  static constexpr std::size_t kMaxEventBytes = std::size_t{64} << 10;
+  static constexpr std::size_t kMaxScanned = 2048;
 
   // open_jit_file(), or a form of it that cannot hang.
   using Open =
@@ -67,8 +74,11 @@ class DirectoryWatch {
 
   // Readable when a file with any name appeared.
   [[nodiscard]] int fd() const { return notify_.get(); }
+  // Whether take() has more to do, also while fd() is not readable.
+  [[nodiscard]] bool is_scanning() const { return scan_ || lost_since_ns_; }
 
   // Opens the files that appeared since the last call, and reports each of them; counts refusals.
+  // What is over a limit is left to the next call.
   std::vector<JitFileSeen> take(JitStats& stats);
 
   // Closes the files that were unlinked kMaxUnlinked ago. Call at each kCheckInterval.
@@ -92,10 +102,22 @@ class DirectoryWatch {
     WatchedPlace place;
     UniqueFd fd;
   };
+  struct CloseListing {
+    void operator()(DIR* listing) const { ::closedir(listing); }
+  };
+  // Of all directories, for files that changed since then.
+  struct Scan {
+    std::int64_t since_ns = 0;                     // real time
+    std::size_t directory = 0;                     // index
+    std::unique_ptr<DIR, CloseListing> listing{};  // null: not begun, or it cannot be read
+  };
 
   DirectoryWatch(UniqueFd notify, Open open_file, UidOwners owners)
       : notify_(std::move(notify)), open_file_(std::move(open_file)), owners_(std::move(owners)) {}
   void add_directory(const std::string& path);
+  void take_events(JitStats& stats, std::vector<JitFileSeen>& appeared);
+  void scan(JitStats& stats, std::vector<JitFileSeen>& appeared);
+  [[nodiscard]] bool may_be_lost(const Directory& directory, const std::string& name) const;
   [[nodiscard]] std::optional<JitFileSeen> hold(const Directory& directory, const std::string& name,
                                                 const NamedJitFile& named, JitStats& stats);
   [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t owner);
@@ -105,7 +127,10 @@ class DirectoryWatch {
   Open open_file_;
   UidOwners owners_;
   std::vector<Directory> directories_;
-  std::deque<Held> held_;  // the oldest first
+  std::deque<Held> held_;                      // the oldest first
+  std::int64_t empty_ns_ = 0;                  // real time when the kernel's queue was empty
+  std::optional<std::int64_t> lost_since_ns_;  // real time; set: events were lost
+  std::optional<Scan> scan_;
   Clock::time_point second_began_;
   std::map<std::uint32_t, std::size_t> opened_in_second_;  // by the user whose uid it is
 };

@@ -179,7 +179,8 @@ void JitFollower::Work::watch(std::vector<JitEvent>& events) {
     checked_at_ = now;
     watch_->release_unlinked(now);
   }
-  if (now - watched_at_ < kWatchInterval || !is_readable(watch_->fd())) return;
+  if (now - watched_at_ < kWatchInterval) return;
+  if (!watch_->is_scanning() && !is_readable(watch_->fd())) return;
   watched_at_ = now;
   std::ranges::copy(watch_->take(stats_), std::back_inserter(events));
 }
@@ -218,7 +219,7 @@ pollfd JitFollower::Work::watched() const {
 Clock::duration JitFollower::Work::time_to_next(bool may_read) const {
   const Clock::time_point now = Clock::now();
   Clock::duration time = std::chrono::hours(1);
-  if (now - watched_at_ < kWatchInterval) time = kWatchInterval;
+  if (now - watched_at_ < kWatchInterval || watch_->is_scanning()) time = kWatchInterval;
   if (watch_->held() != 0) time = std::min<Clock::duration>(time, DirectoryWatch::kCheckInterval);
   if (may_read) time = std::min(time, files_.time_to_next(now));
   if (may_read && !waiting_.empty()) time = std::min<Clock::duration>(time, milliseconds(10));

@@ -70,11 +70,9 @@ JitOpening open_found(const UniqueFd& place, std::string path, const JitFileRule
   }
   UniqueFd fd(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), kReadFlags));
   if (!fd.valid()) return {.refusal = refusal_of_open(errno)};
-  const std::uint64_t device =
-      std::uint64_t{status.stx_dev_major} << 32 | std::uint64_t{status.stx_dev_minor};
   const std::uint32_t owner = status.stx_uid == 0 ? rules.real_uid : status.stx_uid;
   return {.file = std::make_shared<const JitFile>(
-              JitFile{.id = {.device = device, .inode = status.stx_ino, .owner = owner},
+              JitFile{.id = {.device = device_of(status), .inode = status.stx_ino, .owner = owner},
                       .kind = rules.kind,
                       .path = std::move(path),
                       .is_private = is_private(status),

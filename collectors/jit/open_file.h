@@ -67,6 +67,11 @@ struct JitOpening {
 // answer.
 [[nodiscard]] bool stat_cached(int fd, unsigned mask, struct statx& status);
 
+// As in JitFileId.
+[[nodiscard]] constexpr std::uint64_t device_of(const struct statx& status) {
+  return std::uint64_t{status.stx_dev_major} << 32 | std::uint64_t{status.stx_dev_minor};
+}
+
 [[nodiscard]] bool is_same_file(const JitFile& a, const JitFile& b);
 
 // The same file, counted for another owner: a file of root takes the share of a process's user.

@@ -1,11 +1,15 @@
 #include "collectors/jit/directory_watch.h"
 
+#include <poll.h>
 #include <sys/fsuid.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -17,6 +21,33 @@ namespace {
 class DirectoryWatchTest : public testing::Test {
  protected:
   DirectoryWatchTest() { stats_.users = &users_; }
+
+  // Each is an event of 32 bytes. No JIT source has these names.
+  void rename_files(std::size_t times) {
+    write_file(directory_ / "first", "");
+    for (std::size_t i = 0; i < times; ++i) {
+      const bool is_even = i % 2 == 0;
+      std::filesystem::rename(directory_ / (is_even ? "first" : "second"),
+                              directory_ / (is_even ? "second" : "first"));
+    }
+  }
+  void write_as(uid_t uid, const std::string& name) {
+    std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
+    ::setfsuid(uid);
+    write_file(directory_ / name, "");
+    ::setfsuid(0);
+  }
+  [[nodiscard]] bool is_readable() const {
+    pollfd readable{.fd = watch_->fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&readable, 1, 0) == 1;
+  }
+  std::vector<JitFileSeen> take_all() {
+    std::vector<JitFileSeen> appeared;
+    for (int i = 0; i < 1000 && (is_readable() || watch_->is_scanning()); ++i) {
+      std::ranges::copy(watch_->take(stats_), std::back_inserter(appeared));
+    }
+    return appeared;
+  }
 
   PrivateDirectory directory_;
   PrivateDirectory settings_;
@@ -71,6 +102,37 @@ TEST_F(DirectoryWatchTest, OneUsersFloodLeavesOpensForOthers) {
   EXPECT_EQ(users_.users()[0].uid, kOther);
   EXPECT_EQ(users_.users()[0].refused.at("jit.refused.over_share"),
             2 * DirectoryWatch::kMaxOpens - DirectoryWatch::kMaxOpensOfOwner);
+}
+
+TEST_F(DirectoryWatchTest, OneCallTakesABoundedNumberOfEvents) {
+  rename_files(DirectoryWatch::kMaxEventBytes / 32 * 3 / 2);
+  write_as(kOther, "perf-13.map");
+  EXPECT_TRUE(watch_->take(stats_).empty());
+  EXPECT_TRUE(is_readable());
+  const auto appeared = watch_->take(stats_);
+  ASSERT_EQ(appeared.size(), 1U);
+  EXPECT_EQ(appeared[0].owner, kOther);
+  EXPECT_FALSE(is_readable());
+}
+
+TEST_F(DirectoryWatchTest, FindsFilesWhoseEventsTheKernelHadNoRoomFor) {
+  write_file(directory_ / "perf-12.map", "");
+  ASSERT_EQ(watch_->take(stats_).size(), 1U);
+  for (std::size_t i = 0; i < DirectoryWatch::kMaxScanned; ++i) {
+    write_file(directory_ / ("other-" + std::to_string(i)), "");
+  }
+  std::size_t max_events = 0;
+  std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> max_events;
+  ASSERT_GT(max_events, 0U);
+  rename_files(max_events);
+  write_as(kOther, "perf-13.map");
+  append_file(directory_ / "perf-12.map", "changes it");
+  const auto appeared = take_all();
+  ASSERT_EQ(appeared.size(), 1U);
+  EXPECT_EQ(appeared[0].pid, 13U);
+  EXPECT_EQ(appeared[0].owner, kOther);
+  EXPECT_EQ(watch_->held(), 2U);
+  EXPECT_FALSE(watch_->is_scanning());
 }
 
 // A user can have a process with the pid of a process of root's, in a PID namespace of his own.
