@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <string>
@@ -30,15 +29,6 @@ constexpr auto kDescriptorPause = 100ms;
 // A client that does not read delays the end of the daemon by no more.
 constexpr auto kFinishLimit = 2s;
 constexpr auto kFinishInterval = 10ms;
-
-// Since Linux 6.16: the kernel refuses descriptors that a client sends. Accepted sockets inherit
-// it.
-constexpr int kPassRights = 83;
-
-void refuse_descriptors(int listener) {
-  const int no = 0;
-  (void)::setsockopt(listener, SOL_SOCKET, kPassRights, &no, sizeof no);
-}
 
 }  // namespace
 

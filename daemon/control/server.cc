@@ -44,7 +44,9 @@ ControlServer::ControlServer(asio::io_context& io, UnixListener listener, Servic
       limits_(limits),
       privileged_group_(find_privileged_group()),
       shared_answers_(limits.shared_answers),
-      idle_timer_(io) {}
+      idle_timer_(io) {
+  refuse_descriptors(acceptor_.native_handle());
+}
 
 ControlServer::~ControlServer() = default;
 

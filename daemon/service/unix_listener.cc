@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kDirectoryMode = 0755;
 constexpr int kBacklog = 1024;
+constexpr int kPassRights = 83;  // SO_PASSRIGHTS, which accepted sockets inherit
 
 Result<sockaddr_un> address_of(const fs::path& path) {
   sockaddr_un address{};
@@ -137,6 +138,11 @@ UnixListener::~UnixListener() {
   struct stat info {};
   if (path_.empty() || ::lstat(path_.c_str(), &info) != 0) return;
   if (info.st_dev == device_ && info.st_ino == inode_) ::unlink(path_.c_str());
+}
+
+void refuse_descriptors(int listener) {
+  const int no = 0;
+  (void)::setsockopt(listener, SOL_SOCKET, kPassRights, &no, sizeof no);
 }
 
 }  // namespace profd

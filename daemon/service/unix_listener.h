@@ -49,4 +49,8 @@ class UnixListener {
   ino_t inode_;
 };
 
+// Makes the kernel refuse the descriptors that clients of a listening socket send, for connections
+// that are made from now on. Does nothing before Linux 6.16.
+void refuse_descriptors(int listener);
+
 }  // namespace profd

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -400,7 +401,9 @@ TEST_F(ControlServerTest, CallersHaveTheCredentialsThatTheKernelRecorded) {
   EXPECT_FALSE(service_.callers[1].privileged);
 }
 
-TEST_F(ControlServerTest, DescriptorsThatAClientSendsAreClosed) {
+// By the kernel since Linux 6.16.
+TEST_F(ControlServerTest, DescriptorsThatAClientSendsAreRefusedOrClosed) {
+  constexpr int kPassRights = 83;  // SO_PASSRIGHTS
   const RunningServer server(service_, patient());
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -422,7 +425,18 @@ TEST_F(ControlServerTest, DescriptorsThatAClientSendsAreClosed) {
   std::copy_n(reinterpret_cast<const char*>(&fd), sizeof(fd),
               reinterpret_cast<char*>(CMSG_DATA(rights)));
   RawClient client(server.socket());
-  ASSERT_EQ(::sendmsg(client.fd(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+  int passes = 0;
+  socklen_t size = sizeof(passes);
+  const bool are_refused = ::getsockopt(client.fd(), SOL_SOCKET, kPassRights, &passes, &size) == 0;
+  const ssize_t sent = ::sendmsg(client.fd(), &message, MSG_NOSIGNAL);
+  const int error = errno;
+  if (are_refused) {
+    EXPECT_EQ(sent, -1);
+    EXPECT_EQ(error, EPERM);
+    ASSERT_TRUE(client.send(request));
+  } else {
+    ASSERT_EQ(sent, static_cast<ssize_t>(request.size()));
+  }
   write_end.reset();
   EXPECT_EQ(client.receive().status, 200);
   char byte = 0;
