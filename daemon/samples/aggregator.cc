@@ -148,7 +148,7 @@ ProcessSamples* Aggregator::find_or_add_process(SessionSamples& session,
   if (const auto found = session.processes.find(key); found != session.processes.end()) {
     return &found->second;
   }
-  const std::uint32_t payer = processes_.payer_of(key);
+  const std::uint32_t payer = payer_of(key);
   if (kProcessBytes > room_of(session, payer)) return nullptr;
   ProcessSamples& added = session.processes[key];
   added.payer = payer;
@@ -201,15 +201,18 @@ bool Aggregator::add_without_frames(SessionSamples& session, ProcessSamples& pro
   return true;
 }
 
+// Processes of no known user have the part of one together: a user may have too many for the table,
+// or fill a ring, so that their records come late.
+std::uint32_t Aggregator::payer_of(const ProcessKey& key) const {
+  const ProcessImage* image = processes_.find(key);
+  const bool is_known = image != nullptr && image->identified;
+  return is_known ? processes_.payer_of(key) : UserRefusals::kUnknownUser;
+}
+
 std::uint32_t Aggregator::thread_of(SessionSamples& session, const SampleView& sample) const {
   if (!session.threads) return 0;
   const ProcessImage* image = processes_.find(sample.process);
-  std::uint32_t payer = 0;
-  if (session.shares == MemoryShares::kUsers) {
-    // Processes of no known user have a part together: a user may have too many for the table.
-    const bool is_known = image != nullptr && image->identified;
-    payer = is_known ? processes_.payer_of(sample.process) : UserRefusals::kUnknownUser;
-  }
+  const std::uint32_t payer = session.shares == MemoryShares::kUsers ? payer_of(sample.process) : 0;
   const std::uint32_t known = session.threads->size();
   const auto thread = session.threads->add(
       text_of(sample.thread), image == nullptr ? std::string_view() : image->comm, payer);

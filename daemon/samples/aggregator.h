@@ -41,7 +41,7 @@ struct ProcessSamples {
   JitLog jit;                         // of the stacks that may have frames in JIT code
   TimeLog times{};                    // of all samples, where the session keeps them
   std::optional<ProcessOwner> owner;  // of all its samples; none: only root, or owners differ
-  std::uint32_t payer = 0;            // ProcessTable::payer_of(), as it was first sampled
+  std::uint32_t payer = 0;            // user, or kUnknownUser, as it was first sampled
 };
 
 // Whose stacks take the memory of a session.
@@ -121,6 +121,7 @@ class Aggregator final : public SampleSink {
                                         const SampleView& sample, std::uint32_t thread);
   [[nodiscard]] ProcessSamples* find_or_add_process(SessionSamples& session,
                                                     const ProcessKey& key) const;
+  [[nodiscard]] std::uint32_t payer_of(const ProcessKey& key) const;
   [[nodiscard]] std::uint32_t thread_of(SessionSamples& session, const SampleView& sample) const;
   void keep_time(SessionSamples& session, ProcessSamples& process, const SampleView& sample);
   static void keep_tick(SessionSamples& session, ProcessSamples& process, const SampleView& sample);

@@ -278,6 +278,16 @@ TEST_F(MemorySharesTest, AllUsersTogetherHaveHalf) {
   EXPECT_EQ(counted(0).with_frames, 400U);
 }
 
+// A user who fills a ring has processes whose records come late.
+TEST_F(MemorySharesTest, ProcessesOfNoKnownUserHaveThePartOfOne) {
+  constexpr std::uint32_t kWithoutRecord = 2001;
+  open(MemoryShares::kUsers);
+  add_stacks(kWithoutRecord, 10'000);
+  const Counted unknown = counted(kWithoutRecord);
+  EXPECT_EQ(unknown.with_frames + unknown.without, 10'000U);
+  EXPECT_LE(aggregator_.samples(0).bytes, kLimit / 4 + 4096);
+}
+
 TEST_F(MemorySharesTest, ASessionOfAUserHasNone) {
   open(MemoryShares::kNone);
   add_stacks(1001, 10'000);
