@@ -2,6 +2,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "ctl/client/caller_rights.h"
 #include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
@@ -30,7 +31,7 @@ double most_of(const History& history) {
 
 // The bars are as long as the window that used most is full. On a terminal of 80 columns they
 // stay, and the columns behind them are left out.
-void print_history(const History& history, const Console& console) {
+void print_history(const History& history, bool has_lost, const Console& console) {
   constexpr std::size_t kBarColumns = 16;
   const double most = most_of(history);
   FittingTable table({{.title = "STARTED", .kind = ColumnKind::kText},
@@ -46,7 +47,7 @@ void print_history(const History& history, const Console& console) {
                {bar_text(most > 0 ? window.cpu_percent / most : 0, kBarColumns)},
                {duration_text(std::round(window.seconds))},
                {std::to_string(window.samples)},
-               {std::to_string(sum_of(window.lost))},
+               {has_lost ? std::to_string(sum_of(window.lost)) : "-"},
                {hottest_text(window)}});
   }
   console.out << table.text(console.screen);
@@ -89,7 +90,10 @@ class ShowHistory final : public Subcommand {
       return nothing_matched("'profctl history' without a target shows who used the CPU");
     }
     if (!console.json && sees_own_processes_alone()) say_that_others_are_hidden(console);
-    return print_answer(history, console, print_history);
+    const bool has_lost = knows_lost_samples(request_.target);
+    return print_answer(history, console, [has_lost](const History& answer, const Console& to) {
+      print_history(answer, has_lost, to);
+    });
   }
 
  private:

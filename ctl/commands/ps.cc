@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ctl/client/caller_rights.h"
 #include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
@@ -151,10 +152,10 @@ std::string times_of(const WindowShares& window) {
          duration_text(std::round(window.seconds)) + " of samples";
 }
 
-std::string heading_of(const WindowShares& window) {
+std::string heading_of(const WindowShares& window, bool has_lost) {
   return times_of(window) + ": CPU " + cpu_text(window.cpu_percent) + ", " +
-         std::to_string(window.samples) + " samples, " + std::to_string(sum_of(window.lost)) +
-         " lost";
+         std::to_string(window.samples) + " samples" +
+         (has_lost ? ", " + std::to_string(sum_of(window.lost)) + " lost" : "");
 }
 
 // The last window may then be days old.
@@ -223,7 +224,8 @@ class Ps final : public Subcommand {
   }
 
   void print(const WindowShares& window, const Console& console) const {
-    console.out << wrapped(heading_of(window), console.screen) << "\n\n";
+    const bool has_lost = knows_lost_samples(request_.target);
+    console.out << wrapped(heading_of(window, has_lost), console.screen) << "\n\n";
     const std::size_t limit = all_ ? SIZE_MAX : has_limit_ ? limit_ : kShownRows;
     const PsTable ps =
         is_by_process_ ? table_of_processes(window, limit) : table_of_groups(window, limit);

@@ -3,9 +3,9 @@
 #include <optional>
 #include <ostream>
 
+#include "ctl/client/caller_rights.h"
 #include "ctl/client/signal_watch.h"
 #include "ctl/commands/fetch_result.h"
-#include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/sampling_cost.h"
 #include "ctl/commands/subcommand.h"

@@ -43,9 +43,12 @@ std::string share_by_reason(const std::string& what, const Counts& counts, doubl
   return printable_utf8(text + ": " + counts_text(by_reason), kMaxPrintableBytes);
 }
 
-void add_lost_parts(const SampleLosses& losses, const std::string& scope, array& parts) {
+void add_lost(const SampleLosses& losses, const std::string& scope, array& parts) {
   const double taken = static_cast<double>(losses.written) + sum_of_counts(losses.lost);
   parts.emplace_back(share_by_reason("lost", losses.lost, taken, scope));
+}
+
+void add_incomplete(const SampleLosses& losses, const std::string& scope, array& parts) {
   if (losses.user_samples == 0) return;
   parts.emplace_back(share_by_reason("incomplete stacks", losses.incomplete,
                                      static_cast<double>(losses.user_samples), scope));
@@ -53,15 +56,20 @@ void add_lost_parts(const SampleLosses& losses, const std::string& scope, array&
 
 }  // namespace
 
-std::string picture_worth_json(const Source& source, const std::optional<StatusInfo>& status) {
+std::string picture_worth_json(const Source& source, bool has_lost,
+                               const std::optional<StatusInfo>& status) {
   const Samples& samples = source.samples;
   const std::int64_t all = samples.sum().samples;
   const std::string event = printable_utf8(samples.event, kMaxPrintableBytes);
   array parts{std::to_string(all) + " samples" + (event == "samples" ? "" : " of " + event)};
   if (source.summary) {
-    add_lost_parts(losses_of(*source.summary), "", parts);
+    const SampleLosses losses = losses_of(*source.summary);
+    if (has_lost) add_lost(losses, "", parts);
+    add_incomplete(losses, "", parts);
   } else if (samples.losses) {
-    add_lost_parts(*samples.losses, " of the recording", parts);
+    const std::string scope = " of the recording";
+    add_lost(*samples.losses, scope, parts);
+    add_incomplete(*samples.losses, scope, parts);
   }
   parts.emplace_back("innermost frame without a name " +
                      share_text(static_cast<double>(count_unnamed_code(samples).all.samples),

@@ -4,7 +4,8 @@
 //
 // Lost samples and incomplete stacks are there where the source says so: the history and sessions
 // by their ledger, and recordings by what stands in them, which is of the whole recording. For the
-// former, there is the CPU use of the daemon too, on average since its start.
+// former, there is the CPU use of the daemon too, on average since its start. The history does not
+// say how many samples of a target, or of an unprivileged user, were lost; then that part is absent.
 
 #pragma once
 
@@ -16,7 +17,8 @@
 
 namespace profd {
 
-[[nodiscard]] std::string picture_worth_json(const Source& source,
+// `has_lost`: the ledger of the source, if it has one, counts the samples that were lost.
+[[nodiscard]] std::string picture_worth_json(const Source& source, bool has_lost,
                                              const std::optional<StatusInfo>& status);
 
 }  // namespace profd

@@ -11,6 +11,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "ctl/client/caller_rights.h"
 #include "ctl/page/page_files.h"
 #include "ctl/views/call_tree.h"
 #include "ctl/views/diff.h"
@@ -139,7 +140,10 @@ Result<std::string> WebViews::worth(const WebRequest& request) {
     auto asked = client_.status();
     if (asked) status = std::move(*asked);
   }
-  return picture_worth_json(*shown->source, status);
+  const bool has_lost =
+      !samples_.is_history() || (knows_lost_samples(samples_.source().target) &&
+                                 knows_lost_samples(shown->fields.target));
+  return picture_worth_json(*shown->source, has_lost, status);
 }
 
 Result<std::string> WebViews::flame(const WebRequest& request) {

@@ -461,6 +461,28 @@ TEST_F(WebViewsTest, ARangeOfTheHistoryIsExportedOnceForAllViews) {
   EXPECT_THAT(parts, testing::Contains("lost 0.2 %: 1 ring_full"));
 }
 
+// The daemon has no counts of them there, which are not zero.
+TEST_F(WebViewsTest, TheWorthHasNoLostSamplesThatAreNotKnown) {
+  const std::string bytes = encode_pprof_gzip(random_.profile());
+  service_.files["profile.pb.gz"] = bytes;
+  service_.result.named_profile = ResultFile{.path = "profile.pb.gz", .bytes = bytes.size()};
+  TargetRequest unit;
+  unit.units = {"unit1.service"};
+  WebViews of_unit(client_, SourceRequest{.name = {}, .range = {}, .target = unit}, "");
+  WebViews of_session(client_, SourceRequest{.name = "5f2c01ab", .range = {}, .target = {}}, "");
+  WebViews of_all(client_, SourceRequest{.name = {}, .range = {}, .target = {}}, "");
+  const auto worth_of = [](WebViews& views, const std::string& fields) {
+    return views.answer(WebRequest::parse("/api/worth" + fields).value()).body;
+  };
+  EXPECT_THAT(worth_of(of_all, ""), HasSubstr("lost 0.2 %"));
+  EXPECT_THAT(worth_of(of_session, "?pid=101"), HasSubstr("lost 0.2 %"));
+  for (const std::string& worth :
+       {worth_of(of_all, "?pid=101"), worth_of(of_unit, ""), worth_of(of_unit, "?pid=101")}) {
+    EXPECT_THAT(worth, HasSubstr("incomplete stacks"));
+    EXPECT_THAT(worth, Not(HasSubstr("lost")));
+  }
+}
+
 TEST_F(WebViewsTest, AProfileForGosPprofIsASession) {
   const std::string bytes = encode_pprof_gzip(random_.profile());
   service_.files["profile.pb.gz"] = bytes;
