@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
   try {
     const profd::Console console{.out = std::cout,
                                  .err = std::cerr,
-                                 .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
+                                 .err_screen = profd::screen_of(STDERR_FILENO),
                                  .screen = profd::screen_of(STDOUT_FILENO)};
     const int code = profd::run_profctl({argv + 1, argv + argc}, console);
     std::cout.flush();

@@ -78,12 +78,12 @@ class DownloadProgress {
   explicit DownloadProgress(const Console& console) : console_(console) {}
 
   void show(const LinelessFile& file, std::uint64_t done, std::uint64_t all) {
-    if (!console_.err_is_terminal) return;
+    if (!console_.err_screen.is_terminal()) return;
     console_.err << "\r\033[K" << printable(file.path) << "  " << bytes_text(done)
                  << (all == 0 ? std::string() : " of " + bytes_text(all)) << std::flush;
   }
   void clear() {
-    if (console_.err_is_terminal) console_.err << "\r\033[K" << std::flush;
+    if (console_.err_screen.is_terminal()) console_.err << "\r\033[K" << std::flush;
   }
 
  private:

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -9,6 +11,7 @@
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/sampling_cost.h"
 #include "ctl/commands/subcommand.h"
+#include "ctl/output/terminal.h"
 #include "ctl/output/text.h"
 #include "ctl/process/ask_runtime.h"
 #include "ctl/process/held_command.h"
@@ -45,6 +48,23 @@ struct RecordOptions {
   bool ask_runtime = false;
 };
 
+// "recording pid 1234  5 s of 1 min  495 samples  0 lost". Where that has more columns, the target
+// is cut first. `duration_ms` is 0 for a recording without a fixed end.
+std::string progress_line(const SessionInfo& session, std::uint64_t duration_ms,
+                          std::size_t columns) {
+  constexpr std::size_t kWidestTarget = 40;
+  const std::string start = "recording ";
+  std::string rest = "  " + duration_text(session.seconds);
+  if (duration_ms != 0) rest += " of " + duration_text(static_cast<double>(duration_ms) / 1000);
+  rest += "  " + std::to_string(session.samples) + " samples  " + std::to_string(session.lost) +
+          " lost";
+  const std::size_t taken = columns_of(start) + columns_of(rest);
+  const std::size_t left = columns > taken ? columns - taken : 0;
+  const std::string target = printable(describe(session.target));
+  return start_that_fits(start + start_that_fits(target, std::min(left, kWidestTarget)) + rest,
+                         columns);
+}
+
 // A line about the recording, redrawn in place; nothing if standard error is no terminal.
 class Progress {
  public:
@@ -55,21 +75,22 @@ class Progress {
     if (is_shown_) console_.err << kClearLine << std::flush;
   }
 
-  // `duration_ms` is 0 for a recording without a fixed end.
   void show(const SessionInfo& session, std::uint64_t duration_ms) {
-    if (!console_.err_is_terminal) return;
-    console_.err << kClearLine << "recording " << printable(describe(session.target)).substr(0, 40)
-                 << "  " << duration_text(session.seconds);
-    if (duration_ms != 0) {
-      console_.err << " of " << duration_text(static_cast<double>(duration_ms) / 1000);
-    }
-    console_.err << "  " << session.samples << " samples  " << session.lost << " lost"
-                 << std::flush;
+    if (!console_.err_screen.is_terminal()) return;
+    // After the last column some terminals begin the next line, where the line can't be cleared.
+    console_.err << kClearLine << progress_line(session, duration_ms, width() - 1) << std::flush;
     is_shown_ = true;
   }
 
  private:
   static constexpr const char* kClearLine = "\r\x1b[K";
+
+  // A terminal that was made narrower wraps a line of its former width.
+  [[nodiscard]] std::size_t width() const {
+    const Screen now = screen_of(STDERR_FILENO);
+    const std::size_t before = console_.err_screen.width;
+    return now.is_terminal() ? std::min(now.width, before) : before;
+  }
 
   const Console& console_;
   bool is_shown_ = false;
@@ -105,8 +126,9 @@ class Recording {
       return is_absent ? kExitCommandNotFound : kExitNotExecutable;
     }
     // Standard output belongs to the command. profctl uses it only for the JSON of --json.
-    const Console quiet{console_.json ? console_.out : console_.err, console_.err, false,
-                        console_.json};
+    const Console quiet{.out = console_.json ? console_.out : console_.err,
+                        .err = console_.err,
+                        .json = console_.json};
     const auto recorded = record_to_the_end(quiet);
     if (!recorded) report(console_, recorded.error());
     const int status = command_->wait();

@@ -34,9 +34,9 @@ enum ExitCode : int {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  bool err_is_terminal = false;
-  bool json = false;  // --json: answers and errors are each one line of JSON
-  Screen screen{};    // of standard output
+  Screen err_screen{};  // of standard error, when profctl started
+  bool json = false;    // --json: answers and errors are each one line of JSON
+  Screen screen{};      // of standard output
 };
 
 // Prints "profctl: CAUSE" and, if there is one, "hint: HINT"; or both as JSON, in the form in which

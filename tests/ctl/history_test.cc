@@ -103,7 +103,7 @@ class HistoryTest : public test::ProfctlTest {
   }
 
   Ran run_on_screen(const std::vector<std::string>& arguments, std::size_t width) {
-    return run_with_socket(server_.socket(), arguments, false, Screen{.width = width});
+    return run_with_socket(server_.socket(), arguments, Screen{.width = width});
   }
 };
 

@@ -18,13 +18,13 @@ struct Ran {
   std::string err;
 };
 
-// Without a `screen`, standard output is a pipe.
+// Without a `screen`, standard output is a pipe; without an `err_screen`, standard error is one.
 inline Ran run_with_socket(const std::filesystem::path& socket, std::vector<std::string> arguments,
-                           bool err_is_terminal = false, const Screen& screen = {}) {
+                           const Screen& screen = {}, const Screen& err_screen = {}) {
   arguments.insert(arguments.begin(), {"--socket", socket.string()});
   std::ostringstream out;
   std::ostringstream err;
-  const int code = run_profctl(arguments, Console{out, err, err_is_terminal, false, screen});
+  const int code = run_profctl(arguments, Console{out, err, err_screen, false, screen});
   return {code, out.str(), err.str()};
 }
 

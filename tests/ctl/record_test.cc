@@ -36,9 +36,9 @@ class RecordTest : public ::testing::Test {
  protected:
   RecordTest() { give_a_result(service_); }
 
-  Ran record(std::vector<std::string> arguments, bool err_is_terminal = false) {
+  Ran record(std::vector<std::string> arguments, const Screen& err_screen = {}) {
     arguments.insert(arguments.begin(), {"record", "-o", out_.string()});
-    return run_with_socket(server_.socket(), arguments, err_is_terminal);
+    return run_with_socket(server_.socket(), arguments, {}, err_screen);
   }
 
   [[nodiscard]] bool wrote() const { return fs::exists(out_ / "session.json"); }
@@ -277,10 +277,42 @@ TEST_F(RecordTest, ProgressIsForTerminalsOnly) {
   };
   EXPECT_EQ(record({"-a"}).err, kLossOfResult);
   fs::remove_all(out_);
-  const Ran ran = record({"-a"}, true);
+  const Ran ran = record({"-a"}, Screen{.width = 80});
   EXPECT_THAT(ran.err, HasSubstr("\r\x1b[Krecording pid 1234"));
   EXPECT_THAT(ran.err, HasSubstr("495 samples  0 lost"));
   EXPECT_TRUE(ran.err.ends_with("\r\x1b[K" + kLossOfResult)) << "the line is removed at the end";
+}
+
+TEST_F(RecordTest, ProgressFitsTheTerminal) {
+  const std::string start = "\r\x1b[K";
+  // Each of the first letters has two bytes.
+  const std::string name = "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4";
+  service_.info.target.pids.clear();
+  service_.info.target.comms = {name + "1", name + "2", name + "3", name + "4", name + "5"};
+  service_.info.seconds = 5;
+  int polls = 0;
+  service_.on_session = [&](SessionInfo& info) {
+    info.state = ++polls % 2 == 0 ? "ended" : "running";
+  };
+  for (const std::size_t width : {1U, 2U, 12U, 40U, 60U, 80U, 200U}) {
+    const Ran ran = record({"-a", "-d", "1m"}, Screen{.width = width});
+    fs::remove_all(out_);
+    ASSERT_TRUE(ran.err.starts_with(start)) << width;
+    const std::size_t end = ran.err.find(start, start.size());
+    ASSERT_NE(end, std::string::npos) << width;
+    const std::string line = ran.err.substr(start.size(), end - start.size());
+    EXPECT_LT(columns_of(line), width);
+    EXPECT_EQ(printable(line), line) << "a letter is cut";
+    if (width < 60) continue;
+    EXPECT_TRUE(line.starts_with("recording comm \xc3\xa4")) << line;
+    EXPECT_TRUE(line.ends_with("…  5 s of 1 min  495 samples  0 lost")) << line;
+  }
+}
+
+TEST_F(RecordTest, NoProgressIsMixedWithTheOutputOfACommand) {
+  const Ran ran = record({"--", "sh", "-c", "sleep 1"}, Screen{.width = 80});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, Not(HasSubstr("\x1b")));
 }
 
 TEST_F(RecordTest, TheCommandRunsToItsEndAfterTheDaemonIsLost) {
