@@ -81,9 +81,7 @@ export function drawFlame(context, rows, tree, view, look) {
     const y = rowTop(rows, row, look.isIcicle) - view.top;
     if (y + ROW_HEIGHT < 0 || y > view.height) continue;
     const {node, x, width} = rows[row];
-    for (let i = 0; i < node.length; ++i) {
-      drawBox(context, tree, node[i], {x: x[i], y, width: width[i], letter}, look);
-    }
+    node.forEach((one, i) => drawBox(context, tree, one, {x: x[i], y, width: width[i], letter}, look));
   }
   context.globalAlpha = 1;
 }

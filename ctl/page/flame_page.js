@@ -174,9 +174,7 @@ export class FlamePage {
     const place = node === 0 || isLabel(tree, node) ? [] : [object[fn], KINDS[kind[fn]]].filter(Boolean);
     let text = scope.valueText({samples: tree.total[node], cpu_ns: tree.totalCpu[node]});
     if (tree.self[node] > 0) text += ", self " + scope.valueText({samples: tree.self[node], cpu_ns: tree.selfCpu[node]});
-    if (tree === this.tree && top !== 0 && values[top] > 0) {
-      text += ", " + percentText(100 * values[node] / values[top]) + " of " + nameOf(tree, top);
-    }
+    if (tree === this.tree && top !== 0 && values[top] > 0) text += ", " + percentText(100 * values[node] / values[top]) + " of " + nameOf(tree, top);
     if (tree.rest[node] > 0) text += ", " + counted(tree.rest[node], "sample") + " in smaller nodes left out";
     this.details.replaceChildren(element("b", {text: nameOf(tree, node)}), " " + text + " ", element("span", {text: place.join(", ")}));
   }

@@ -30,9 +30,7 @@ export class Scope {
     text += counted(this.all.samples, "sample");
     if (this.hasCpu) {
       text += ", " + timeText(this.all.cpu_ns) + " of CPU time";
-      if (this.durationNs > 0) {
-        text += " (" + percentText(100 * this.all.cpu_ns / this.durationNs) + " of one CPU)";
-      }
+      if (this.durationNs > 0) text += " (" + percentText(100 * this.all.cpu_ns / this.durationNs) + " of one CPU)";
     } else if (this.event !== "samples") {
       text += " of " + this.event;
     }

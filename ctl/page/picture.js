@@ -36,9 +36,7 @@ export class FlamePicture {
     this.rows = layOut(this.tree, this.values, this.top, width);
     this.tall.style.height = Math.max(this.rows.length * ROW_HEIGHT, this.box.clientHeight) + "px";
     // A scroll bar has come or gone.
-    if (this.box.clientWidth !== width) {
-      this.rows = layOut(this.tree, this.values, this.top, this.box.clientWidth);
-    }
+    if (this.box.clientWidth !== width) this.rows = layOut(this.tree, this.values, this.top, this.box.clientWidth);
     if (scrolls) this.box.scrollTop = this.look.isIcicle ? 0 : this.box.scrollHeight;
     this.draw();
   }

@@ -102,9 +102,7 @@ class TreeBuilder {
     const {functions, nodes} = this;
     const {total, totalCpu} = treeOf(functions, nodes);
     const children = nodes.map(() => []);
-    for (let i = nodes.length - 1; i > 0; --i) {
-      if (total[i] > 0 || totalCpu[i] > 0) children[nodes[i].parent].push(i);
-    }
+    for (let i = nodes.length - 1; i > 0; --i) if (total[i] > 0 || totalCpu[i] > 0) children[nodes[i].parent].push(i);
     const nameAt = (node) => functions.name[nodes[node].fn];
     const byShare = (a, b) => totalCpu[b] - totalCpu[a] || total[b] - total[a] || (nameAt(a) < nameAt(b) ? -1 : 1);
     const order = [];

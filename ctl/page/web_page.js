@@ -1,5 +1,5 @@
 // The page of profctl web: the flame graph's page with a timeline, a list and more views. profctl
-// merges and prunes; what is shown follows from the state.
+// merges and prunes.
 
 import {DataSource} from "./web_data.js";
 import {FlamePage} from "./flame_page.js";
@@ -38,7 +38,7 @@ export class WebPage extends FlamePage {
       heat: () => this.update({heat: !this.state.heat}),
       hover: (text) => { this.times.textContent = text || this.rangesText(); }});
     this.list = new WebList((target, isMore) => this.chooseTarget(target, isMore), (filter) => this.update({filter}, {replace: true}));
-    this.names = button("Full names", "Names of functions with all that they have (l)", () => this.switchNames());
+    this.names = button("Full names", "Whole names (l)", () => this.switchNames());
     this.views = Object.entries(VIEWS).map(([view, name], i) => button(name, name + " (" + (i + 1) + ")", () => this.update({view})));
     this.sides = {callers: this.makeSide("callers"), callees: this.makeSide("callees")};
     this.side = this.sides.callees;
@@ -66,6 +66,10 @@ export class WebPage extends FlamePage {
 
   get active() {
     return this.state.view === "sandwich" ? this.side : this.picture;
+  }
+
+  get shownSides() {
+    return this.state.view === "sandwich" ? this.sides : {};
   }
 
   get form() {
@@ -102,6 +106,7 @@ export class WebPage extends FlamePage {
 
   apply(change) {
     const {view, table, range, base, span, target, heat, names, filter} = this.state;
+    for (const slot of ["diff", "lines", "callers", "callees"]) if (slot !== view && !this.shownSides[slot]) this.forget(slot);
     if (this.source && (!this.isHistory || range !== "")) this.ask();
     this.picture.box.hidden = view !== "flame" && view !== "diff";
     this.sandwich.hidden = view !== "sandwich";
@@ -144,7 +149,7 @@ export class WebPage extends FlamePage {
     if (!around) return;
     const fields = [...stacks, ["around", around]];
     if (state.view === "lines") data.ask("lines", fields, (json) => this.showLines(around, json));
-    for (const [direction, side] of state.view === "sandwich" ? Object.entries(this.sides) : []) {
+    for (const [direction, side] of Object.entries(this.shownSides)) {
       data.ask(direction, [...fields, ["direction", direction]], (json) => {
         this.around[direction] = decodeTree(json);
         side.current = 0;
@@ -214,10 +219,8 @@ export class WebPage extends FlamePage {
 
   showTableLater() {
     if (this.state.view !== "diff") return super.showTableLater();
-    const isMissing = this.state.base === "";
-    this.showError("diff", isMissing ? "Choose what to compare with: drag with Shift, or press b" : "");
     const share = (side, otherwise) => (side ? percentText(side.self_percent) : otherwise);
-    showTable(this.table.box, ["Before", "Now", "Change", "Function"], isMissing ? [] : (this.difference ?? []).map((row) => [
+    showTable(this.table.box, ["Before", "Now", "Change", "Function"], (this.difference ?? []).map((row) => [
       share(row.base, "new"), share(row.new, "gone"), (row.change > 0 ? "+" : "") + row.change.toFixed(1),
       button(row.name, "", () => super.chooseFunction(row.name))]));
   }
@@ -255,8 +258,10 @@ export class WebPage extends FlamePage {
 
   askDifference(stacks) {
     const {base} = this.state;
-    if (base === "") this.difference = null;
-    else this.data.ask("diff", [...stacks, ...sampleFields({range: base, target: []}, "base_")], ({rows}) => {
+    if (base === "") {
+      this.difference = null;
+      this.forget("diff", "Choose what to compare with: drag with Shift, or press b");
+    } else this.data.ask("diff", [...stacks, ...sampleFields({range: base, target: []}, "base_")], ({rows}) => {
       this.difference = rows;
       this.apply({});
     });
@@ -265,7 +270,7 @@ export class WebPage extends FlamePage {
   // Callers above and callees below, whatever way the flame graph is turned.
   showSides(scrolls) {
     const {palette, state} = this;
-    for (const [direction, side] of state.view === "sandwich" ? Object.entries(this.sides) : []) {
+    for (const [direction, side] of Object.entries(this.shownSides)) {
       const tree = this.around[direction];
       const values = valueColumn(tree, this.scope.hasCpu);
       const {colorOf} = chooseColors(tree, values, state.color, palette);
@@ -284,8 +289,8 @@ export class WebPage extends FlamePage {
   showList() {
     if (!this.listed) return;
     const {durationNs} = this.scope;
-    const textOf = (value) => (durationNs > 0 ? percentText(100 * value.cpu_ns / durationNs) : this.scope.shareText(value));
-    this.list.show(this.listed, textOf, this.history.groups);
+    this.list.show(this.listed, (value) => (durationNs > 0 ? percentText(100 * value.cpu_ns / durationNs) : this.scope.shareText(value)),
+                   this.history.groups);
   }
 
   showExports() {
@@ -293,6 +298,12 @@ export class WebPage extends FlamePage {
     if (!this.data) return;
     this.exports.replaceChildren("Export: ", ...FORMS.map((form) =>
       element("a", {href: this.data.address("export", [...fields, ["form", form]]), text: form})));
+  }
+
+  // And an answer under way.
+  forget(slot, error = "") {
+    this.data?.slots.delete(slot);
+    this.showError(slot, error);
   }
 
   showError(slot, text) {

@@ -235,6 +235,12 @@ def check_burst(host: Host, browser, address: str) -> Page:
 
 def check_comparison(host: Host, page: Page) -> None:
     """Of the burst with the time before it, by keys: what has the present range becomes the base, and back."""
+    # Without a base, the page says what to do, in this view alone.
+    page.press("4")
+    expect((page.text(".error"), page.rows()), ("Choose what to compare with: drag with Shift, or press b", []), "the comparison with nothing")
+    for key in ("1", "2", "4", "3", "5", "1"):
+        page.press(key)
+        expect(page.text(".error") != "", key == "4", f"an error after {key}: {page.text('.error')!r}")
     burst = page.state()["range"][0]
     page.press("h", Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     base = page.state()["range"][0]
