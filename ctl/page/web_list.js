@@ -7,16 +7,16 @@ const MAX_ROWS = 300;
 export class WebList {
   // `choose(target, isMore)`: of a row; `isMore`: beside the others. `keep(filter)`: of what was typed.
   constructor(choose, keep) {
-    Object.assign(this, {choose, rows: [], targets: []});
+    Object.assign(this, {choose, rows: [], left_out: 0, targets: []});
     this.filter = element("input", {
       type: "search", placeholder: "Filter (f)", "aria-label": "Filter the list", oninput: () => keep(this.filter.value)});
     this.list = element("div.rows", {onkeydown: (event) => moveFocus(event, this.list)});
     this.box = element("aside", {"aria-label": "Units, processes and containers"}, this.filter, this.list);
   }
 
-  // `rows` as of ctl/web/process_list.h; `textOf(value)`; `groups` of the timeline.
-  show(rows, textOf, groups) {
-    Object.assign(this, {rows, textOf, bars: new Map(groups.map(({name, bars}) => [name, bars]))});
+  // `list` as of ctl/web/process_list.h; `textOf(value)`; `groups` of the timeline.
+  show(list, textOf, groups) {
+    Object.assign(this, list, {textOf, bars: new Map(groups.map(({name, bars}) => [name, bars]))});
     this.draw();
   }
 
@@ -30,8 +30,8 @@ export class WebList {
     const wanted = this.filter.value.toLowerCase();
     const rows = this.rows.filter(({text}) => text.toLowerCase().includes(wanted));
     const at = [...this.list.children].indexOf(document.activeElement);
-    this.list.replaceChildren(...rows.slice(0, MAX_ROWS).map((row) => this.line(row)),
-      rows.length > MAX_ROWS ? element("p", {text: rows.length - MAX_ROWS + " more: use the filter"}) : "");
+    const more = rows.splice(MAX_ROWS).length + this.left_out;
+    this.list.replaceChildren(...rows.map((row) => this.line(row)), more ? element("p", {text: more + " more"}) : "");
     this.list.children[at]?.focus();
   }
 

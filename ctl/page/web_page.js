@@ -139,8 +139,8 @@ export class WebPage extends FlamePage {
       this.functions = rows;
       this.apply({});
     });
-    data.ask("list", sampleFields({...state, target: []}), ({rows}) => {
-      this.listed = rows;
+    data.ask("list", sampleFields({...state, target: []}), (list) => {
+      this.listed = list;
       this.showList();
     });
     data.ask("worth", samples, ({parts}) => { this.worth.textContent = parts.join(" · "); });

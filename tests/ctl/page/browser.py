@@ -58,6 +58,17 @@ def hostile_profile() -> bytes:
     return field(1, types) + field(11, types) + rows + b"".join(field(6, one) for one in texts)
 
 
+def profile_of_processes(count: int) -> bytes:
+    """A profile.proto of processes 1 to `count`, each with one sample of the function "work"."""
+    texts = ["", "samples", "count", "pid", "comm", "one", "work"]
+    rows = field(5, field(1, 1) + field(2, 6)) + field(4, field(1, 1) + field(4, field(1, 1)))
+    for pid in range(1, count + 1):
+        labels = field(3, field(1, 3) + field(3, pid)) + field(3, field(1, 4) + field(2, 5))
+        rows += field(2, field(1, number_bytes(1)) + field(2, number_bytes(1)) + labels)
+    types = field(1, 1) + field(2, 2)
+    return field(1, types) + field(11, types) + rows + b"".join(field(6, one.encode()) for one in texts)
+
+
 def expect(actual, expected, what: str) -> None:
     if actual != expected:
         raise AssertionError(f"{what}: {actual!r}, not {expected!r}")

@@ -27,7 +27,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from browser import (HANG_GUARD, HOSTILE_BYTES, HOVER, LONG_NAME, MEASURE, SHORT_NAME, ZOOM, check_console, expect, hostile_profile,
-                     make_stacks, open_browser)
+                     make_stacks, open_browser, profile_of_processes)
 
 BUILD, GO_PPROF, OUTPUT = (pathlib.Path(one).resolve() for one in sys.argv[1:4])
 WORKLOADS = BUILD / "tests" / "workloads"
@@ -368,6 +368,22 @@ def check_hostile_names(host: Host, browser) -> None:
     file.unlink()
 
 
+def check_long_list(host: Host, browser) -> None:
+    """profctl sends the unit and 500 of its 620 processes, and the page shows 300 of these rows: 201 and 120 are left."""
+    file = OUTPUT / "web_list.pb"
+    file.write_bytes(profile_of_processes(620))
+    server, address = host.serve(file)
+    page = Page(browser, address)
+    expect((len(page.texts(".row")), page.texts(".rows p")), (300, ["321 more"]), "the list and its end")
+    # Those that profctl left out are not filtered.
+    page.press("f", "(no unit)")
+    expect((page.texts(".row .name"), page.texts(".rows p")), (["(no unit)"], ["120 more"]), "the filtered list and its end")
+    page.press(Keys.ESCAPE)
+    server.terminate()
+    server.wait(timeout=HANG_GUARD)
+    file.unlink()
+
+
 def check_link(page: Page, browser) -> None:
     """A link leads to the same state, also after a zoom."""
     picture = page.find(".picture")
@@ -692,6 +708,7 @@ def main() -> None:
                 for recording in recordings:
                     check_heat_map(host, browser, recording)
                 check_hostile_names(host, browser)
+                check_long_list(host, browser)
                 check_orders(host, browser)
                 check_console(browser, lambda url: url.scheme in ("about", "data") or url.hostname == "127.0.0.1")
                 check_strangers(browser, address)
