@@ -31,13 +31,16 @@ bool has_text(const std::vector<std::string>& texts, std::string_view text) {
 
 }  // namespace
 
-Result<void> keep_target(const TargetRequest& target, Samples& samples) {
-  if (!target.cgroups.empty()) {
-    return invalid_argument("the samples of a file or session have no cgroups",
-                            "choose by --unit or --container; the history takes --cgroup");
-  }
+Result<void> check_target_of_labels(const TargetRequest& target) {
+  if (target.cgroups.empty()) return {};
+  return invalid_argument("the samples of a file or session have no cgroups",
+                          "choose by --unit or --container; the history takes --cgroup");
+}
+
+std::vector<bool> labels_of_target(const TargetRequest& target, const Samples& samples) {
   const std::vector<std::string> users = user_labels(target.uids);
   std::vector<bool> is_kept;
+  is_kept.reserve(samples.labels().size());
   for (const SampleLabels& set : samples.labels()) {
     const std::string_view container = samples.text(set.container);
     const bool has_container = std::ranges::any_of(target.containers, [&](const std::string& id) {
@@ -49,10 +52,19 @@ Result<void> keep_target(const TargetRequest& target, Samples& samples) {
                       has_text(target.units, samples.text(set.unit)) ||
                       has_text(users, samples.text(set.user)));
   }
-  samples.keep_labels(is_kept);
-  if (!samples.rows().empty()) return {};
+  return is_kept;
+}
+
+Error no_sample_of(const TargetRequest& target) {
   return fail(ErrorCode::kNotFound, "no sample is of " + describe(target),
               "'profctl report --by process' shows the processes of a source");
+}
+
+Result<void> keep_target(const TargetRequest& target, Samples& samples) {
+  if (auto checked = check_target_of_labels(target); !checked) return checked;
+  samples.keep_labels(labels_of_target(target, samples));
+  if (!samples.rows().empty()) return {};
+  return no_sample_of(target);
 }
 
 }  // namespace profd

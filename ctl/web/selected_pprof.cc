@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ctl/sources/pprof_samples.h"
+#include "ctl/sources/target_labels.h"
 #include "ctl/views/selected_stacks.h"
 #include "ctl/web/view_fields.h"
 #include "formats/base/errors.h"
@@ -25,12 +26,13 @@ class PprofSelector {
   PprofSelector(const Selection& selection, PprofTables& tables)
       : selection_(selection), tables_(tables), is_hidden_(tables.locations.size()) {}
 
-  void select() {
+  // `is_kept`: by label set.
+  void select(const std::vector<bool>& is_kept) {
     for (std::uint32_t i = 0; i < tables_.locations.size(); ++i) hide_lines(i);
     const auto rows = selection_.samples().rows();
     SelectedStacks stacks(selection_);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (stacks.read(rows[i])) keep(i);
+      if (is_kept[rows[i].labels] && stacks.read(rows[i])) keep(i);
     }
     tables_.samples = std::move(samples_);
     tables_.frames = std::move(frames_);
@@ -78,7 +80,8 @@ class PprofSelector {
 
 }  // namespace
 
-Result<std::string> selected_pprof(std::string_view file, const SelectionPatterns& patterns) {
+Result<std::string> selected_pprof(std::string_view file, const TargetRequest& target,
+                                   const SelectionPatterns& patterns) {
   const auto protobuf = unpack_pprof(file);
   if (!protobuf) return error_of(protobuf.error());
   const auto samples = samples_of_pprof(*protobuf);
@@ -89,8 +92,13 @@ Result<std::string> selected_pprof(std::string_view file, const SelectionPattern
       samples->location_count() != tables->locations.size()) {
     return malformed("could not filter the profile: its samples and tables differ");
   }
+  std::vector<bool> is_kept(samples->labels().size(), true);
+  if (!target.empty()) is_kept = labels_of_target(target, *samples);
+  const bool has_target = std::ranges::any_of(
+      samples->rows(), [&is_kept](const Samples::Row& row) { return is_kept[row.labels]; });
+  if (!target.empty() && !has_target) return no_sample_of(target);
   const Selection selection(*samples, patterns);
-  PprofSelector(selection, *tables).select();
+  PprofSelector(selection, *tables).select(is_kept);
   if (tables->samples.empty()) return nothing_is_left();
   return encode_pprof_gzip(profile_of(*tables));
 }

@@ -13,12 +13,14 @@
 
 #include "ctl/client/caller_rights.h"
 #include "ctl/page/page_files.h"
+#include "ctl/sources/target_labels.h"
 #include "ctl/views/call_tree.h"
 #include "ctl/views/diff.h"
 #include "ctl/views/flame_json.h"
 #include "ctl/views/report.h"
 #include "ctl/views/selected_samples.h"
 #include "ctl/views/view_json.h"
+#include "ctl/web/narrowed_target.h"
 #include "ctl/web/picture_worth.h"
 #include "ctl/web/process_list.h"
 #include "ctl/web/selected_pprof.h"
@@ -121,8 +123,13 @@ Result<std::string> WebViews::timeline(const WebRequest& request) {
     if (patterns_.empty()) return timeline_json(samples);
     return timeline_json(selected_samples(Selection(samples, patterns_)));
   }
-  return timeline_json(client_, target->empty() ? samples_.source().target : *target,
-                       samples_.source().range);
+  const NarrowedTarget of = narrowed_target(samples_.source().target, std::move(*target));
+  if (of.of_labels.empty()) {
+    return timeline_json(client_, of.of_daemon, samples_.source().range);
+  }
+  return invalid_argument("CPU use over time is not known for " + describe(of.of_labels) +
+                              " within " + describe(of.of_daemon),
+                          "leave out one of both targets");
 }
 
 Result<std::string> WebViews::list(const WebRequest& request) {
@@ -207,13 +214,17 @@ WebReply WebViews::download(const WebRequest& request) {
 WebReply WebViews::start_profile(const WebRequest& request) {
   const auto seconds = request.number("seconds", kUsualSeconds, kMostSeconds);
   if (!seconds) return reply_of(seconds.error());
-  const auto target = read_target(request);
+  auto target = read_target(request);
   if (!target) return reply_of(target.error());
+  NarrowedTarget narrowed_to = narrowed_target(samples_.source().target, std::move(*target));
+  if (auto checked = check_target_of_labels(narrowed_to.of_labels); !checked) {
+    return reply_of(checked.error());
+  }
   auto asked = read_patterns(request);
   if (!asked) return reply_of(asked.error());
   SelectionPatterns patterns = narrowed(patterns_, std::move(*asked));
   StartRequest start;
-  start.target = target->empty() ? samples_.source().target : *target;
+  start.target = std::move(narrowed_to.of_daemon);
   const bool has_target = !start.target.empty();
   if (!has_target) start.target.all = true;
   const std::chrono::milliseconds length =
@@ -227,20 +238,21 @@ WebReply WebViews::start_profile(const WebRequest& request) {
     session = client_.start(start);
   }
   if (!session) return reply_of(session.error());
-  auto stop = [this, id = std::move(*session), filter = std::move(patterns)] {
-    return stop_profile(id, filter);
-  };
+  auto stop = [this, id = std::move(*session), of = std::move(narrowed_to.of_labels),
+               filter = std::move(patterns)] { return stop_profile(id, of, filter); };
   return {.then = std::move(stop), .wait = length};
 }
 
-WebReply WebViews::stop_profile(const std::string& session, const SelectionPatterns& patterns) {
+WebReply WebViews::stop_profile(const std::string& session, const TargetRequest& of_labels,
+                                const SelectionPatterns& patterns) {
   const auto result = client_.stop(session);
   if (!result) return reply_of(result.error());
   auto bytes = result->named_profile
                    ? client_.fetch(result->result, *result->named_profile)
                    : Result<std::string>(fail(ErrorCode::kUnsupported, "the profile has no names"));
   (void)client_.remove(result->result);
-  if (bytes && !patterns.empty()) bytes = selected_pprof(*bytes, patterns);
+  const bool is_whole = of_labels.empty() && patterns.empty();
+  if (bytes && !is_whole) bytes = selected_pprof(*bytes, of_labels, patterns);
   if (!bytes) return reply_of(bytes.error());
   return {
       .type = "application/octet-stream", .body = std::move(*bytes), .file_name = "profile.pb.gz"};

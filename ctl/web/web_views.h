@@ -34,8 +34,9 @@ namespace profd {
 class WebViews {
  public:
   // `page_folder`: files of the page that take the place of those in the program; empty: none.
-  // `patterns`, of the command line, hold for all requests, which may narrow them. CPU use over
-  // time of the history and /api/worth stay those of all samples.
+  // The target of the source and `patterns`, of the command line, hold for all requests, which may
+  // narrow them. CPU use over time of the history and /api/worth are not narrowed by patterns. The
+  // former is known for a narrower target only where its terms are some of the source's.
   WebViews(Client& client, SourceRequest source, std::string page_folder,
            SelectionPatterns patterns = {})
       : client_(client),
@@ -64,7 +65,8 @@ class WebViews {
   [[nodiscard]] Result<std::string> lines(const WebRequest& request);
   [[nodiscard]] WebReply download(const WebRequest& request);
   [[nodiscard]] WebReply start_profile(const WebRequest& request);
-  [[nodiscard]] WebReply stop_profile(const std::string& session,
+  // `target` and `patterns` choose what is left of its samples.
+  [[nodiscard]] WebReply stop_profile(const std::string& session, const TargetRequest& target,
                                       const SelectionPatterns& patterns);
   [[nodiscard]] WebReply page_file(const std::string& name) const;
 

@@ -299,6 +299,51 @@ TEST_F(WebFiltersTest, AProfileForGosPprofOfNothingIsAnError) {
   EXPECT_EQ(service_.started.size(), sessions);
 }
 
+TEST_F(WebFiltersTest, ATargetOfAProfileForGosPprofNarrowsThatOfTheCommandLine) {
+  give_random_profile();
+  TargetRequest of_source;
+  of_source.comms = {"program1", "program2"};
+  WebViews views(client_, SourceRequest{.name = {}, .range = {}, .target = of_source}, "");
+  const auto start = [&views](const std::string& fields) {
+    return views.answer(WebRequest::parse("/debug/pprof/profile?seconds=1" + fields).value());
+  };
+  // The daemon samples both programs, and one of them is kept.
+  const WebReply started = start("&pid=101");
+  ASSERT_TRUE(started.then);
+  EXPECT_EQ(service_.started.back().target, of_source);
+  const WebReply ended = started.then();
+  ASSERT_EQ(ended.status, 200U) << ended.body;
+  expect_traces(test::traces_of(scratch_.write("new.pb.gz", ended.body)),
+                test::traces_of_label(test::traces_of(source_), "pid", {"101"}));
+  // A part of the target is one for the daemon.
+  const WebReply part = start("&comm=program2");
+  ASSERT_TRUE(part.then);
+  EXPECT_EQ(service_.started.back().target.comms, std::vector<std::string>{"program2"});
+  EXPECT_EQ(part.then().body, service_.files["profile.pb.gz"]);
+  const WebReply none = start("&pid=999");
+  ASSERT_TRUE(none.then);
+  EXPECT_EQ(none.then().status, 404U);
+  const std::size_t sessions = service_.started.size();
+  EXPECT_EQ(start("&cgroup=/a").status, 400U) << "samples have none, which is known before";
+  EXPECT_EQ(service_.started.size(), sessions);
+}
+
+TEST_F(WebFiltersTest, ATargetOfTheTimelineNarrowsThatOfTheCommandLine) {
+  TargetRequest of_source;
+  of_source.comms = {"program1", "program2"};
+  WebViews views(client_, SourceRequest{.name = {}, .range = {}, .target = of_source}, "");
+  const auto status_of = [&views](const std::string& fields) {
+    return views.answer(WebRequest::parse("/api/timeline" + fields).value()).status;
+  };
+  EXPECT_EQ(status_of(""), 200U);
+  EXPECT_EQ(service_.asked.back().target, of_source);
+  EXPECT_EQ(status_of("?comm=program2"), 200U);
+  EXPECT_EQ(service_.asked.back().target.comms, std::vector<std::string>{"program2"});
+  const std::size_t requests = service_.asked.size();
+  EXPECT_EQ(status_of("?pid=101"), 400U) << "the daemon would add it";
+  EXPECT_EQ(service_.asked.size(), requests);
+}
+
 // Each 20 ms of the session has the samples that are left of those taken then.
 TEST_F(WebFiltersTest, TheSecondsOfASessionHaveTheSamplesThatAreLeft) {
   PprofProfile whole = random_.profile();
