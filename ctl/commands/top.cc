@@ -81,11 +81,14 @@ int exit_code_of_signal(int signal) { return signal == SIGINT ? kExitOk : 128 + 
 // One after the other, as text or JSON.
 class BatchTop {
  public:
+  // `given`: the target of the command line, which may be empty.
   BatchTop(TakenSession& session, SignalWatch& signals, const TopOptions& options,
-           const Console& console)
-      : session_(session), signals_(signals), options_(options), console_(console) {}
+           const TargetRequest& given, const Console& console)
+      : session_(session), signals_(signals), options_(options), given_(given), console_(console) {}
 
+  // kNotFound: no refresh had a sample of a target.
   Result<int> run() {
+    bool has_sample = given_.empty() || given_.all;
     Clock::time_point next = Clock::now();
     for (std::uint64_t i = 0; options_.refreshes == 0 || i < options_.refreshes; ++i) {
       next += milliseconds(options_.delay_ms);
@@ -93,9 +96,12 @@ class BatchTop {
       const auto part = session_.take();
       if (!part) return part.error();
       print(make_top_part(part->samples, part->summary, NameForm::kShort), i == 0);
+      has_sample = has_sample || !part->samples.rows().empty();
       if (!console_.out || session_.has_ended()) break;
     }
-    return kExitOk;
+    if (has_sample) return kExitOk;
+    return fail(ErrorCode::kNotFound, "no sample is of " + describe(given_),
+                "'profctl top' without a target shows who uses the CPU");
   }
 
  private:
@@ -120,6 +126,7 @@ class BatchTop {
   TakenSession& session_;
   SignalWatch& signals_;
   const TopOptions& options_;
+  const TargetRequest& given_;
   const Console& console_;
 };
 
@@ -285,11 +292,12 @@ class Top final : public Subcommand {
     } else {
       signals.emplace(std::initializer_list<int>{SIGINT, SIGTERM, SIGHUP});
     }
+    const TargetRequest given = options_.request.target;
     auto started = start_session(client, options_.request, console);
     if (!started) return started.error();
     std::optional<TakenSession> session(std::move(*started));
     if (is_live) return LiveTop(client, session, *signals, options_, console.out).run();
-    return BatchTop(*session, *signals, options_, console).run();
+    return BatchTop(*session, *signals, options_, given, console).run();
   }
 
  private:

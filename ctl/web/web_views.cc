@@ -92,8 +92,9 @@ Result<WebViews::Shown> WebViews::open(const WebRequest& request) {
 
 Result<void> WebViews::check() {
   const SourceRequest& of = samples_.source();
-  const bool has_filter = !of.target.empty() || !patterns_.empty();
-  if (samples_.is_history() && (of.range == TimeRange() || !has_filter)) {
+  const bool is_whole = of.range == TimeRange();
+  if (samples_.is_history() && is_whole && !of.target.empty()) return check_whole_history();
+  if (samples_.is_history() && (is_whole || (of.target.empty() && patterns_.empty()))) {
     const auto status = client_.status();
     return status ? Result<void>() : Result<void>(status.error());
   }
@@ -101,6 +102,17 @@ Result<void> WebViews::check() {
   if (!opened) return opened.error();
   if (patterns_.empty() || shows_any(Selection((*opened)->samples, patterns_))) return {};
   return nothing_is_left();
+}
+
+// Its samples may be those of a month, of which the daemon reads the sums alone.
+Result<void> WebViews::check_whole_history() {
+  const TargetRequest& target = samples_.source().target;
+  const auto history = client_.history({.range = {}, .target = target, .limit = 1, .sum = true});
+  if (!history) return history.error();
+  const bool has_matched = std::ranges::any_of(
+      history->windows, [](const WindowShares& window) { return window.samples != 0; });
+  if (has_matched) return {};
+  return no_sample_of(target);
 }
 
 Result<std::string> WebViews::source(const WebRequest& /*request*/) {

@@ -47,13 +47,15 @@ class WebViews {
   [[nodiscard]] WebReply answer(const WebRequest& request);
 
   // Reads what is shown at first, so that an error comes at once. The history is read only if the
-  // command line has a time, and a target or filter. kNotFound: no sample is left.
+  // command line has a time, and a target or filter; of the whole history, the daemon says whether
+  // it has the target. kNotFound: no sample is left.
   [[nodiscard]] Result<void> check();
 
  private:
   using View = Result<std::string> (WebViews::*)(const WebRequest&);
   struct Shown;
 
+  [[nodiscard]] Result<void> check_whole_history();
   [[nodiscard]] Result<Shown> open(const WebRequest& request);
   [[nodiscard]] Result<std::string> source(const WebRequest& request);
   [[nodiscard]] Result<std::string> timeline(const WebRequest& request);

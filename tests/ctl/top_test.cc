@@ -33,14 +33,18 @@ class TopCommandTest : public test::ProfctlTest {
       if (has_ended_) return fail(ErrorCode::kInvalidArgument, "session 5f2c01ab has ended");
       return part_;
     };
-    PprofProfile profile = *decode_pprof(encode_pprof_gzip(random_.profile()));
+    part_ = part_of(random_);
+  }
+
+  static std::string part_of(const test::RandomProfile& random) {
+    PprofProfile profile = *decode_pprof(encode_pprof_gzip(random.profile()));
     SessionSummary summary;
     summary.session = "5f2c01ab";
     summary.started = "2026-01-02T03:04:05Z";
     summary.event = "cpu";
     summary.ledger = {.taken = 3, .written = 3, .lost = {}};
     profile.own_data = to_json(summary);
-    part_ = encode_pprof_gzip(profile);
+    return encode_pprof_gzip(profile);
   }
 
   Ran top(std::vector<std::string> arguments) {
@@ -103,6 +107,27 @@ TEST_F(TopCommandTest, ATargetThatEndsGivesItsRestAndEndsABatch) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("ns::work_"));
   EXPECT_THAT(calls_of("stop"), ElementsAre("stop 5f2c01ab")) << "once";
+}
+
+TEST_F(TopCommandTest, ATargetWithoutAnySampleIsNotFound) {
+  const std::string part = part_;
+  part_ = part_of(test::RandomProfile(3));
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--comm", "nosuch"}, {"--comm", "nosuch", "--json"}}) {
+    std::vector<std::string> arguments{"-b", "-n2"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const Ran ran = top(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound);
+    EXPECT_THAT(ran.err, HasSubstr("no sample is of comm nosuch"));
+  }
+  EXPECT_EQ(top({"-b", "-n1"}).code, 0) << "an idle host";
+  EXPECT_EQ(top({"-b", "-n1", "-a"}).code, 0);
+  // One sample is enough.
+  takes_ = 0;
+  service_.on_take = [this, &part]() -> Result<std::string> {
+    return ++takes_ == 2 ? part : part_;
+  };
+  EXPECT_EQ(top({"-b", "-n3", "--comm", "program1"}).code, 0);
 }
 
 TEST_F(TopCommandTest, AnErrorEndsTheSessionToo) {

@@ -402,5 +402,28 @@ TEST_F(WebFiltersTest, WhatMatchesNothingExitsBeforeThePageIsThere) {
   EXPECT_EQ(service_.exported.size(), 1U);
 }
 
+// Its samples are not read for that.
+TEST_F(WebFiltersTest, ATargetThatTheWholeHistoryLacksExitsBeforeThePageIsThere) {
+  WindowShares sum;
+  sum.window = "20260102T140500Z";
+  sum.started = "2026-01-02T14:05:00Z";
+  sum.ended = "2026-01-02T14:06:00Z";
+  sum.seconds = 60;
+  service_.windows.windows = {sum};
+  const Ran ran = run({"web", "--port", "0", "-n", "nosuch"});
+  EXPECT_EQ(ran.code, kExitNotFound);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, HasSubstr("no sample is of comm nosuch\nhint: "));
+  ASSERT_EQ(service_.asked.size(), 1U);
+  EXPECT_TRUE(service_.asked[0].sum);
+  EXPECT_EQ(service_.asked[0].range, TimeRange());
+  EXPECT_EQ(service_.asked[0].target.comms, std::vector<std::string>{"nosuch"});
+  EXPECT_EQ(service_.exported.size(), 0U);
+  service_.windows.windows[0].samples = 1;
+  const TargetRequest target = service_.asked[0].target;
+  WebViews views(client_, SourceRequest{.name = {}, .range = {}, .target = target}, "");
+  EXPECT_TRUE(views.check());
+}
+
 }  // namespace
 }  // namespace profd
