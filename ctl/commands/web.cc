@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include <boost/json/object.hpp>
+
 #include "ctl/client/signal_watch.h"
 #include "ctl/commands/shown_source.h"
 #include "ctl/commands/subcommand.h"
@@ -19,6 +21,7 @@
 #include "ctl/web/web_tls.h"
 #include "ctl/web/web_views.h"
 #include "formats/base/errors.h"
+#include "formats/base/json_text.h"
 
 namespace profd {
 namespace {
@@ -79,12 +82,14 @@ class ServeWeb final : public Subcommand {
                   << (*server)->port() << "\n";
     }
     // Nobody could find a page whose address was not printed.
-    if (!(console.out << (*server)->url() << "\n" << std::flush)) {
+    const std::string url = (*server)->url();
+    const std::string line = console.json ? json_text(boost::json::object{{"url", url}}) : url;
+    if (!(console.out << line << "\n" << std::flush)) {
       return fail(ErrorCode::kIo, "could not write to the standard output");
     }
     std::optional<BrowserLink> link;
     if (opens_) {
-      auto made = BrowserLink::make((*server)->url());
+      auto made = BrowserLink::make(url);
       if (!made) return made.error();
       link.emplace(std::move(*made));
       if (auto opened = link->open(signals->former_mask()); !opened) {

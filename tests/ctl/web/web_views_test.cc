@@ -523,6 +523,19 @@ TEST_F(WebViewsTest, AnAddressThatCanNotBePrintedEndsIt) {
   EXPECT_EQ(said, "profctl: could not write to the standard output\nstatus 1\n");
 }
 
+TEST_F(WebViewsTest, TheAddressIsJsonWhereThatIsAskedFor) {
+  const std::string pipe = scratch_.path() / "pipe";
+  const std::string said = test::output_of(
+      "mkfifo " + pipe + "; timeout 60 " PROFCTL " --socket " + server_.socket().string() +
+      " web --json --port 0 " + write_random() + " >" + pipe + " & read -r line <" + pipe +
+      "; kill $!; printf '%s' \"$line\"");
+  const json::value answer = json::parse(said);
+  ASSERT_EQ(answer.as_object().size(), 1U);
+  const auto url = json::value_to<std::string>(answer.at("url"));
+  EXPECT_THAT(url, testing::StartsWith("http://127.0.0.1:"));
+  EXPECT_THAT(url, HasSubstr("/?token="));
+}
+
 TEST_F(WebViewsTest, AnotherPortThanTheOneAskedForIsNamed) {
   const test::RunningWeb other([](const WebRequest&) { return WebReply{}; });
   const std::string said = test::output_of(
