@@ -136,9 +136,7 @@ Result<std::string> WebViews::timeline(const WebRequest& request) {
     return timeline_json(selected_samples(Selection(samples, patterns_)));
   }
   const NarrowedTarget of = narrowed_target(samples_.source().target, std::move(*target));
-  if (of.of_labels.empty()) {
-    return timeline_json(client_, of.of_daemon, samples_.source().range);
-  }
+  if (of.of_labels.empty()) return timeline_json(client_, of.of_daemon, samples_.source().range);
   return invalid_argument("CPU use over time is not known for " + describe(of.of_labels) +
                               " within " + describe(of.of_daemon),
                           "leave out one of both targets");

@@ -473,8 +473,7 @@ TEST_F(ReportTest, TablesFitATerminalOf40Columns) {
                               {"report", file, "--tree"},
                               {"report", file, "--callers", "ns::work_3"},
                               {"diff", file, now}}) {
-    const Ran ran =
-        run_with_socket(scratch_.path() / "no-socket", arguments, Screen{.width = 40});
+    const Ran ran = run_with_socket(scratch_.path() / "no-socket", arguments, Screen{.width = 40});
     EXPECT_EQ(ran.code, 0) << ran.err;
     const std::size_t table = ran.out.find("\n\n");
     ASSERT_NE(table, std::string::npos);
