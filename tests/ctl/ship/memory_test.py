@@ -150,6 +150,7 @@ class Engine:
                 outer.requests += 1
                 form = outer.form
                 self.send_response(200 if form == "stored" else 500)
+                self.send_header("Content-Type", "application/proto")
                 if form == "chunks":
                     self.send_header("Transfer-Encoding", "chunked")
                 else:

@@ -2,7 +2,7 @@
 decodes; names, indices and totals are checked here.
 """
 
-from stand_in import Refused, StandIn, decode, number, numbers, require
+from stand_in import MAX_FRAMES, Refused, StandIn, check_known, decode, number, numbers, require
 
 TABLES = ("mapping_table", "location_table", "function_table", "attribute_table", "stack_table")
 # "SHOULD be used for link_table[0]".
@@ -11,15 +11,6 @@ LABELS = {"service.name": "service_name", "host.name": "host", "container.id": "
           "process.runtime.name": "runtime", "k8s.pod.name": "pod", "k8s.namespace.name": "namespace"}
 # google.rpc.Status: code 3, message "refused".
 STATUS = "\x08\x03\x12\x07refused"
-
-
-def check_known(message, where: str = "request") -> None:
-    """protoc prints a field that the schema does not have by its number."""
-    for field, values in message.items():
-        require(not field.isdigit(), f"unknown field {field} of {where}")
-        for value in values:
-            if isinstance(value, dict):
-                check_known(value, field)
 
 
 def in_table(dictionary: dict, table: str, indices: list, least: int) -> None:
@@ -49,6 +40,8 @@ def check_dictionary(dictionary: dict) -> None:
         require("string_value" in attribute["value"][0], "an attribute without a text")
     for stack in dictionary["stack_table"]:
         in_table(dictionary, "location_table", numbers(stack, "location_indices"), 1)
+        # A Pyroscope may be the receiver.
+        require(len(numbers(stack, "location_indices")) <= MAX_FRAMES, "frames of a stack")
 
 
 def check_samples(dictionary: dict, profile: dict) -> None:
@@ -86,15 +79,22 @@ def as_pprof(dictionary: dict, profile: dict) -> dict:
             texts[number(period_type, "unit_strindex")] == "nanoseconds", "period type")
     period = number(profile, "period")
     samples = [{"value": [number(one, "values"), number(one, "values") * period]} for one in profile["samples"]]
-    return {"time_nanos": profile["time_unix_nano"], "sample": samples}
+    # The types that were required above.
+    return {"string_table": ["", "samples", "count", "cpu", "nanoseconds"], "period_type": [{"type": ["3"], "unit": ["4"]}],
+            "sample_type": [{"type": ["1"], "unit": ["2"]}, {"type": ["3"], "unit": ["4"]}],
+            "time_nanos": profile["time_unix_nano"], "duration_nanos": profile["duration_nano"], "period": [str(period)],
+            "sample": samples}
 
 
 class OtlpStandIn(StandIn):
     """`rejects` is answered once with a partial success."""
 
-    def __init__(self, port: int = 0):
+    content_type = "application/x-protobuf"
+    error_type = "application/x-protobuf"
+
+    def __init__(self, port: int = 0, tenant: str = "", authorization: str = ""):
         self.rejects = False
-        super().__init__(port)
+        super().__init__(port, tenant, authorization)
 
     def take(self, path: str, headers, body: bytes) -> tuple:
         if self.status is not None:
@@ -105,7 +105,7 @@ class OtlpStandIn(StandIn):
         try:
             self.keep(path, headers, body)
         except (Refused, ValueError, KeyError, IndexError, OSError) as problem:
-            self.refused.append(str(problem))
+            self.refuse(problem)
             return 400, STATUS
         return 200, ""
 
@@ -113,6 +113,7 @@ class OtlpStandIn(StandIn):
         require(path == "/v1development/profiles", f"path {path}")
         require(headers["Content-Type"] == "application/x-protobuf", "content type")
         require(headers["Content-Encoding"] == "gzip", "content encoding")
+        self.check_headers(headers)
         request = decode("otlp.ExportProfilesServiceRequest", "otlp.proto", body)
         check_known(request)
         dictionary, = request["dictionary"]
@@ -123,4 +124,6 @@ class OtlpStandIn(StandIn):
         require(scope["scope"][0]["name"] == ["profd"], "scope")
         profile, = scope["profiles"]
         check_samples(dictionary, profile)
-        self.received.append(({**labels, "__name__": "process_cpu"}, as_pprof(dictionary, profile)))
+        converted = as_pprof(dictionary, profile)
+        self.check_time(labels, converted)
+        self.received.append(({**labels, "__name__": "process_cpu"}, converted))

@@ -5,7 +5,7 @@ import gzip
 import json
 import re
 
-from stand_in import Refused, StandIn, decode, number, numbers, require
+from stand_in import Refused, StandIn, check_known, check_tables, decode, number, numbers, require
 
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 
@@ -33,36 +33,17 @@ def check_labels(series: dict) -> dict:
     return labels
 
 
-def check_ids(profile: dict, table: str) -> None:
-    ids = [number(entry, "id") for entry in profile.get(table, [])]
-    require(ids == list(range(1, len(ids) + 1)), f"{table} id is not sequential")
-
-
-def check_texts(profile: dict, table: str, fields: tuple) -> None:
-    count = len(profile.get("string_table", []))
-    for entry in profile.get(table, []):
-        require(all(number(entry, field) < count for field in fields), f"{table} has an invalid text")
-
-
 def check_profile(profile: dict) -> None:
-    texts = profile.get("string_table", [])
-    require(bool(texts) and texts[0] == "", "first item in string table")
-    for table, fields in (("mapping", ("filename", "build_id")), ("function", ("name", "system_name", "filename")), ("location", ())):
-        check_ids(profile, table)
-        check_texts(profile, table, fields)
-    functions = len(profile.get("function", []))
-    for location in profile.get("location", []):
-        require(number(location, "mapping_id") <= len(profile.get("mapping", [])), "invalid mapping id")
-        lines = location.get("line", [])
-        require(bool(lines), "no line: Parca has no symbols of this host")
-        require(all(0 < number(line, "function_id") <= functions for line in lines), "invalid function id")
+    check_known(profile, "profile")
+    check_tables(profile)
+    for table in ("mapping", "function", "location"):
+        ids = [number(entry, "id") for entry in profile.get(table, [])]
+        require(ids == list(range(1, len(ids) + 1)), f"{table} id is not sequential")
     types = len(profile.get("sample_type", []))
     samples = profile.get("sample", [])
     require(types > 0 and bool(samples), "missing sample type information, or no samples")
     for sample in samples:
         require(len(numbers(sample, "value")) == types, "mismatch: values and types")
-        ids = numbers(sample, "location_id")
-        require(all(0 < one <= len(profile.get("location", [])) for one in ids), "location ids of stacktraces")
         require("label" not in sample, "labels of samples, which are lost")
     stacks = [tuple(numbers(sample, "location_id")) for sample in samples]
     require(len(set(stacks)) == len(stacks), "a stack is there twice")
@@ -70,19 +51,22 @@ def check_profile(profile: dict) -> None:
 
 
 class ParcaStandIn(StandIn):
+    content_type = "application/json"
+
     def take(self, path: str, headers, body: bytes) -> tuple:
         if self.status is not None:
             return self.status, '{"code":14,"message":"as the test wants","details":[]}'
         try:
             self.keep(path, headers, body)
-        except (Refused, ValueError, KeyError, OSError) as problem:
-            self.refused.append(str(problem))
+        except (Refused, ValueError, KeyError, IndexError, OSError) as problem:
+            self.refuse(problem)
             return 400, '{"code":3,"message":"refused","details":[]}'
         return 200, "{}"
 
     def keep(self, path: str, headers, body: bytes) -> None:
         require(path == "/api/profiles/writeraw", f"path {path}")
         require(headers["Content-Type"] == "application/json", "content type")
+        self.check_headers(headers)
         require(len(body) < 4 << 20, "size of the body")
         request = has_members(json.loads(body, object_pairs_hook=unique_members), {"series", "normalized"})
         require(request["normalized"] in (True, False) and len(request["series"]) == 1, "number of series")
