@@ -3,8 +3,9 @@
 
     tests/ctl/ship/engines_test.py BUILD
 
-The samples and CPU time that arrive at each are, by service and window, those of the window's file as protoc decodes it;
-each window arrives once, in order. One engine that is away delays the other by nothing.
+The samples and CPU time that arrive at each are, by window and all labels of a series, those of the window's file as protoc
+decodes it; each window arrives once, in order. One engine that is away delays the other by nothing. Each request has the
+tenant and the credentials of the configuration.
 """
 
 import json
@@ -18,14 +19,21 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from otlp_stand_in import OtlpStandIn  # noqa: E402
 from parca_stand_in import ParcaStandIn  # noqa: E402
-from ship_test import BUILD, arrived_after, eventually, expect_equal, start_daemon, windows_of  # noqa: E402
+from ship_test import (BASIC, BUILD, PASSWORD, TENANT, USERNAME, arrived_after, end_all, eventually,  # noqa: E402
+                       expect_equal, expect_workloads, seconds_of, start_daemon, start_workloads)
 
+TOKEN = "a.token-0123456789"
 RULE = 'host = "h1"\n[[service]]\ncomm = "shares"\nservice_name = "work-{comm}"\nlabels = { team = "t" }\n'
 
 
 def start_shipper(directory: pathlib.Path, engines: dict) -> subprocess.Popen:
     (directory / "ship").mkdir()
-    endpoints = "".join(f'[[{kind}]]\nname = "{kind}"\nurl = "http://127.0.0.1:{engine.port}"\n'
+    (directory / "token").write_text(TOKEN + "\n")
+    (directory / "password").write_text(PASSWORD + "\n")
+    credentials = {"parca": f'bearer_token_file = "{directory}/token"\n',
+                   "otlp": f'tenant = "{TENANT}"\n'
+                           f'basic_auth = {{ username = "{USERNAME}", password_file = "{directory}/password" }}\n'}
+    endpoints = "".join(f'[[{kind}]]\nname = "{kind}"\nurl = "http://127.0.0.1:{engine.port}"\n{credentials[kind]}'
                         for kind, engine in engines.items())
     (directory / "ship.toml").write_text(RULE + endpoints)
     return subprocess.Popen(
@@ -44,16 +52,16 @@ def run(directory: pathlib.Path, engines: dict, shipper: subprocess.Popen) -> No
         eventually(lambda: arrived_after(engine, 3), "three windows arrive")
 
     parca.stop()  # away
-    before = len(windows_of(list(otlp.received)))
+    before = len(seconds_of(list(otlp.received)))
     eventually(lambda: arrived_after(otlp, before + 4), "the other engine gets its windows")
-    before = len(windows_of(list(parca.received)))
+    before = len(seconds_of(list(parca.received)))
     parca.start()
     eventually(lambda: arrived_after(parca, before + 4), "the windows of the outage arrive")
 
     otlp.status = 503
     time.sleep(2)
     otlp.status = None
-    before = len(windows_of(list(otlp.received)))
+    before = len(seconds_of(list(otlp.received)))
     eventually(lambda: arrived_after(otlp, before + 3), "windows arrive after errors")
 
     shipper.send_signal(signal.SIGTERM)
@@ -65,6 +73,7 @@ def run(directory: pathlib.Path, engines: dict, shipper: subprocess.Popen) -> No
         assert not state["windows_dropped"] and not state["profiles_dropped"], (kind, state)
         assert state["profiles_sent"] == len(engine.received), (kind, state)
         count = expect_equal(directory, engine.received, state["window"], set())
+        expect_workloads(engine.received)
         print(f"{kind}: {count} windows, {len(engine.received)} profiles: each once, in order, with the totals of its window")
 
 
@@ -87,18 +96,17 @@ def expect_rejection(directory: pathlib.Path, otlp: OtlpStandIn) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
-        engines = {"parca": ParcaStandIn(), "otlp": OtlpStandIn()}
+        engines = {"parca": ParcaStandIn(authorization=f"Bearer {TOKEN}"),
+                   "otlp": OtlpStandIn(tenant=TENANT, authorization=BASIC)}
         daemon = start_daemon(directory)
-        work = subprocess.Popen([BUILD / "tests/workloads/shares", "120"], stdout=subprocess.DEVNULL)
+        work = start_workloads(directory)
         shipper = start_shipper(directory, engines)
         try:
             run(directory, engines, shipper)
             expect_rejection(directory, engines["otlp"])
         finally:
             sys.stderr.write((directory / "ship.log").read_text())
-            for process in (work, daemon, shipper):
-                process.kill()
-                process.wait()
+            end_all([*work, daemon, shipper])
 
 
 main()

@@ -113,8 +113,9 @@ def check_tables(profile: dict) -> None:
     """That each index and id of the profile has its entry."""
     check_texts(profile)
     mappings, functions, locations = (ids_of(profile, table) for table in ("mapping", "function", "location"))
+    mappings.add(0)  # none
     for location in profile.get("location", []):
-        require(number(location, "mapping_id") in mappings | {0}, "mapping of a location")
+        require(number(location, "mapping_id") in mappings, "mapping of a location")
         lines = location.get("line", [])
         require(bool(lines), "a location has no line")
         require(all(number(line, "function_id") in functions for line in lines), "function of a location")
