@@ -7,20 +7,19 @@ answer with 1 GB.
 A stand-in of the daemon serves the windows, which protoc encodes. Fails where windows or answers are kept in memory.
 """
 
-import gzip
 import http.server
 import json
 import pathlib
 import signal
-import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.parse
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from daemon_stand_in import DaemonStandIn, Texts, windows_at  # noqa: E402
+
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 LIMIT_KB = 32 * 10**6 // 1024  # a kB of /proc has 1024 bytes
 WINDOWS = 30
@@ -29,7 +28,6 @@ PROCESSES = 100
 STACKS = 40  # of a process
 FRAMES = 20  # of a stack
 FUNCTIONS = 2000
-TIME_FIELD = b"\x48"  # time_nanos = 9, varint
 
 
 def eventually(condition, what: str, seconds: float = 120) -> None:
@@ -39,14 +37,6 @@ def eventually(condition, what: str, seconds: float = 120) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"in {seconds} s: not {what}")
-
-
-class Texts:
-    def __init__(self):
-        self.places = {"": 0}
-
-    def place(self, text: str) -> int:
-        return self.places.setdefault(text, len(self.places))
 
 
 def window_text() -> str:
@@ -75,62 +65,10 @@ def window_text() -> str:
     return "\n".join(lines)
 
 
-def encoded_window() -> bytes:
-    return subprocess.run(["protoc", "-I", ROOT / "tests/formats/profile", "--encode=perftools.profiles.Profile",
-                           "profile.proto"], input=window_text().encode(), capture_output=True, check=True).stdout
-
-
-def varint(value: int) -> bytes:
-    parts = bytearray()
-    while value > 127:
-        parts.append(value & 127 | 128)
-        value >>= 7
-    return bytes(parts) + bytes([value])
-
-
 def windows_of_half_an_hour() -> dict:
     """Files by name. The last one ended minutes ago, so that none waits for its turn."""
-    body = encoded_window()
     first = int(time.time()) // 60 * 60 - (WINDOWS + 4) * 60
-    times = [first + 60 * minute for minute in range(WINDOWS)]
-    return {time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(one)):
-            gzip.compress(body + TIME_FIELD + varint(one * 10**9), 1) for one in times}
-
-
-class DaemonStandIn:
-    """GET /v1/windows?after=NAME and GET /v1/windows/NAME."""
-
-    def __init__(self, socket: pathlib.Path, windows: dict):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                url = urllib.parse.urlsplit(self.path)
-                if url.path == "/v1/windows":
-                    after = urllib.parse.parse_qs(url.query).get("after", [""])[0]
-                    names = [name for name in windows if name > after]
-                    if not names:
-                        time.sleep(1)
-                    self.answer(200, "application/json", json.dumps({"windows": names}).encode())
-                    return
-                body = windows.get(url.path.removeprefix("/v1/windows/"))
-                self.answer(404 if body is None else 200, "application/octet-stream", body or b"")
-
-            def answer(self, status: int, kind: str, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-            daemon_threads = True
-
-        self.server = Server(str(socket), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    return windows_at(window_text(), [first + 60 * minute for minute in range(WINDOWS)])
 
 
 class Engine:
