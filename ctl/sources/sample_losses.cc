@@ -1,7 +1,6 @@
 #include "ctl/sources/sample_losses.h"
 
 #include <cstddef>
-#include <vector>
 
 #include "formats/profile/pprof_reader.h"
 
@@ -12,23 +11,17 @@ namespace {
 // memory, which the samples need.
 constexpr std::size_t kMaxOwnDataBytes = std::size_t{4} << 20;
 
-std::vector<CountOfReason> list_of(const CountsByReason& counts) {
-  std::vector<CountOfReason> list;
-  list.reserve(counts.size());
-  for (const auto& [reason, count] : counts) list.push_back({.reason = reason, .count = count});
-  return list;
-}
-
 }  // namespace
 
 SampleLosses losses_of(const SessionSummary& summary) {
-  SampleLosses losses{.written = summary.ledger.written, .lost = list_of(summary.ledger.lost)};
+  SampleLosses losses{.written = summary.ledger.written,
+                      .lost = list_by_reason(summary.ledger.lost)};
   CountsByReason incomplete;
   for (const ProfileSummary& profile : summary.profiles) {
     losses.user_samples += profile.user_samples;
     for (const auto& [reason, count] : profile.incomplete) incomplete[reason] += count;
   }
-  losses.incomplete = list_of(incomplete);
+  losses.incomplete = list_by_reason(incomplete);
   return losses;
 }
 

@@ -16,6 +16,7 @@
 #include "ctl/sources/file_reader.h"
 #include "ctl/sources/gperftools_samples.h"
 #include "ctl/sources/pprof_samples.h"
+#include "ctl/sources/sample_losses.h"
 #include "ctl/sources/target_labels.h"
 #include "formats/base/errors.h"
 #include "formats/base/time_text.h"
@@ -177,6 +178,7 @@ class SourceOpener {
     if (!protobuf) return error_of(protobuf.error());
     auto samples = samples_of_pprof(std::move(*protobuf));
     if (!samples) return samples.error();
+    samples->losses = losses_of(result.summary);
     Source source{.samples = std::move(*samples), .title = title, .summary = result.summary};
     if (result.note) source.notes.push_back(*result.note);
     return source;

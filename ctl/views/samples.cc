@@ -24,6 +24,13 @@ void append_varint(std::uint64_t number, std::string& to) {
   to.push_back(static_cast<char>(number));
 }
 
+std::vector<CountOfReason> sum_by_reason(const std::vector<CountOfReason>& a,
+                                         const std::vector<CountOfReason>& b) {
+  CountsByReason sum = by_reason(a);
+  for (const CountOfReason& one : b) sum[one.reason] += one.count;
+  return list_by_reason(sum);
+}
+
 }  // namespace
 
 std::string_view name_of(FrameKind kind) {
@@ -56,6 +63,26 @@ void add_to(SeededHash& hash, const SampleLabels& labels) {
 void SampleValue::add(const SampleValue& other) {
   samples = limited_sum(samples, other.samples);
   cpu_ns = limited_sum(cpu_ns, other.cpu_ns);
+}
+
+void SampleLosses::add(const SampleLosses& other) {
+  written += other.written;
+  lost = sum_by_reason(lost, other.lost);
+  user_samples += other.user_samples;
+  incomplete = sum_by_reason(incomplete, other.incomplete);
+}
+
+CountsByReason by_reason(const std::vector<CountOfReason>& counts) {
+  CountsByReason sums;
+  for (const CountOfReason& one : counts) sums[one.reason] += one.count;
+  return sums;
+}
+
+std::vector<CountOfReason> list_by_reason(const CountsByReason& counts) {
+  std::vector<CountOfReason> list;
+  list.reserve(counts.size());
+  for (const auto& [reason, count] : counts) list.push_back({.reason = reason, .count = count});
+  return list;
 }
 
 Samples::Samples()

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/api/session_summary.h"
 #include "formats/base/seeded_hash.h"
 #include "formats/profile/interned.h"
 #include "formats/profile/sample_times.h"
@@ -84,7 +85,14 @@ struct SampleLosses {
   std::vector<CountOfReason> lost{};
   std::uint64_t user_samples = 0;           // with a user stack
   std::vector<CountOfReason> incomplete{};  // of these
+
+  // Those of another recording.
+  void add(const SampleLosses& other);
 };
+
+// The counts of a reason that the list has several times are added up.
+[[nodiscard]] CountsByReason by_reason(const std::vector<CountOfReason>& counts);
+[[nodiscard]] std::vector<CountOfReason> list_by_reason(const CountsByReason& counts);
 
 // Takes the first number off a stack in the form of Samples::Row, which is not empty. Returns the
 // location.
@@ -141,6 +149,7 @@ class Samples {
   std::string_view keep(std::string bytes);
   // The times of rows. False: a row is not there, or was not taken so often; then there are none.
   bool set_times(SampleTimes times);
+  void forget_times() { times_.reset(); }
   // None: the samples have no times.
   [[nodiscard]] const std::optional<SampleTimes>& times() const { return times_; }
   // Keeps what was taken from `since` to `until`, these are ticks, and leaves out all without time.

@@ -1,12 +1,54 @@
 #include "ctl/views/samples_pprof.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "formats/api/session_summary.h"
+#include "formats/base/time_text.h"
+
 namespace profd {
 namespace {
+
+constexpr std::int64_t kNsOfTick = std::int64_t{kTickMs} * 1'000'000;
+
+// One profile stands for those of all processes. None of their names is known.
+ProfileSummary summary_of_processes(const SampleLosses& losses) {
+  ProfileSummary all;
+  all.comm = "[all processes]";
+  all.samples = losses.written;
+  all.user_samples = losses.user_samples;
+  all.incomplete = by_reason(losses.incomplete);
+  all.complete_samples = all.user_samples - std::min(all.user_samples, sum_of(all.incomplete));
+  return all;
+}
+
+// What a profile of the daemon has in the same place: a session.json.
+std::string session_json_of(const Samples& from, const SampleLosses& losses,
+                            std::int64_t period_ns) {
+  constexpr double kNsOfSecond = 1e9;
+  constexpr std::int64_t kNsOfUs = 1000;
+  SessionSummary summary;
+  if (from.time_ns > 0) {
+    summary.started =
+        utc_text(std::chrono::system_clock::time_point(std::chrono::nanoseconds(from.time_ns)));
+  }
+  summary.seconds = static_cast<double>(from.duration_ns) / kNsOfSecond;
+  summary.event = from.event;
+  summary.period_us = static_cast<std::uint64_t>(from.has_cpu_time ? period_ns / kNsOfUs : 1);
+  if (!from.has_cpu_time) summary.period_unit = from.event;
+  summary.profiles.push_back(summary_of_processes(losses));
+  summary.ledger.written = losses.written;
+  summary.ledger.lost = by_reason(losses.lost);
+  summary.ledger.taken = losses.written + sum_of(summary.ledger.lost);
+  return to_json(summary);
+}
 
 class PprofExport {
  public:
@@ -14,21 +56,27 @@ class PprofExport {
     to_.default_sample_type = from.has_cpu_time ? "cpu" : "samples";
     to_.period_type = {from.event, from.has_cpu_time ? "nanoseconds" : "count"};
     to_.period = period();
+    to_.time_ns = from.time_ns;
     to_.duration_ns = from.duration_ns;
+    if (from.losses) to_.own_data = session_json_of(from, *from.losses, to_.period);
   }
 
   PprofProfile make() {
     for (std::uint32_t i = 0; i < from_.location_count(); ++i) add_location(i);
     std::vector<std::uint32_t> labels;
     for (const SampleLabels& set : from_.labels()) labels.push_back(add_labels(set));
+    std::vector<std::uint32_t> places;  // by row
+    places.reserve(from_.rows().size());
     std::vector<std::uint32_t> stack;
     for (const Samples::Row& row : from_.rows()) {
       from_.read_locations(row, stack);
       for (std::uint32_t& location : stack) location = locations_[location];
       std::vector<std::int64_t> values{row.value.samples};
       if (from_.has_cpu_time) values.push_back(row.value.cpu_ns);
-      to_.add_sample({.labels = labels[row.labels], .stack = to_.add_stack(stack)}, values);
+      places.push_back(
+          to_.add_sample({.labels = labels[row.labels], .stack = to_.add_stack(stack)}, values));
     }
+    add_times(places);
     return std::move(to_);
   }
 
@@ -44,6 +92,15 @@ class PprofExport {
     const SampleValue all = from_.sum();
     if (!from_.has_cpu_time || all.samples == 0) return 1;
     return std::max<std::int64_t>(all.cpu_ns / all.samples, 1);
+  }
+
+  // Equal rows have become one sample.
+  void add_times(const std::vector<std::uint32_t>& places) {
+    if (!from_.times()) return;
+    SampleTimes times = *from_.times();
+    for (SampleTime& time : times.entries) time.sample = places[time.sample];
+    normalize(times);
+    to_.times = std::move(times);
   }
 
   std::uint32_t text(std::uint32_t index) { return to_.add_text(from_.text(index)); }
@@ -96,13 +153,66 @@ class PprofExport {
   std::vector<std::uint32_t> locations_;
 };
 
+// `start_ns` is not after the start of the samples. `first_row`: the row that is row 0 in `from`.
+void append_times(const Samples& from, std::int64_t start_ns, std::size_t first_row,
+                  SampleTimes& to) {
+  const std::int64_t ticks = (from.time_ns - start_ns) / kNsOfTick;
+  const auto later = static_cast<std::uint32_t>(std::min<std::int64_t>(ticks, kMaxTicks));
+  const SampleTimes& times = *from.times();
+  // Times that are complete stay so.
+  const bool is_complete = times.until == kMaxTicks;
+  to.until = std::min(to.until, is_complete ? kMaxTicks : times.until + later);
+  to.entries.reserve(to.entries.size() + times.entries.size());
+  for (const SampleTime& time : times.entries) {
+    to.entries.push_back({.sample = static_cast<std::uint32_t>(time.sample + first_row),
+                          .tick = time.tick + later,
+                          .count = time.count});
+  }
+}
+
+// None: those of one are not known.
+std::optional<SampleTimes> times_of_both(const Samples& first, const Samples& second) {
+  if (!first.times() || !second.times()) return std::nullopt;
+  if (first.time_ns == 0 || second.time_ns == 0) return std::nullopt;
+  const std::int64_t start_ns = std::min(first.time_ns, second.time_ns);
+  SampleTimes times;
+  append_times(first, start_ns, 0, times);
+  append_times(second, start_ns, first.rows().size(), times);
+  normalize(times);
+  return times;
+}
+
+void add_recording(const Samples& from, Samples& to) {
+  to.has_cpu_time = to.has_cpu_time && from.has_cpu_time;
+  to.duration_ns = sum_within_limits(to.duration_ns, from.duration_ns);
+  if (to.time_ns == 0 || (from.time_ns != 0 && from.time_ns < to.time_ns)) {
+    to.time_ns = from.time_ns;
+  }
+  if (to.losses && from.losses) {
+    to.losses->add(*from.losses);
+  } else if (from.losses) {
+    to.losses = from.losses;
+  }
+}
+
+void add_rows(const Samples& from, std::span<const std::uint32_t> locations,
+              std::span<const std::uint32_t> labels, Samples& to) {
+  to.reserve(from.rows().size());
+  std::vector<std::uint32_t> stack;
+  for (const Samples::Row& row : from.rows()) {
+    from.read_locations(row, stack);
+    for (std::uint32_t& location : stack) location = locations[location];
+    to.add(stack, labels[row.labels], row.value);
+  }
+}
+
 }  // namespace
 
 PprofProfile pprof_of_samples(const Samples& samples) { return PprofExport(samples).make(); }
 
 void add_samples(const Samples& from, Samples& to) {
-  to.has_cpu_time = to.has_cpu_time && from.has_cpu_time;
-  to.duration_ns = sum_within_limits(to.duration_ns, from.duration_ns);
+  std::optional<SampleTimes> times = times_of_both(to, from);
+  add_recording(from, to);
   const auto text = [&](std::uint32_t index) { return to.add_text(from.text(index)); };
   std::vector<std::uint32_t> functions;
   for (const SampledFunction& one : from.functions()) {
@@ -131,12 +241,11 @@ void add_samples(const Samples& from, Samples& to) {
                                     .runtime = text(set.runtime),
                                     .thread = text(set.thread)}));
   }
-  to.reserve(from.rows().size());
-  std::vector<std::uint32_t> stack;
-  for (const Samples::Row& row : from.rows()) {
-    from.read_locations(row, stack);
-    for (std::uint32_t& location : stack) location = locations[location];
-    to.add(stack, labels[row.labels], row.value);
+  add_rows(from, locations, labels, to);
+  if (times) {
+    (void)to.set_times(std::move(*times));
+  } else {
+    to.forget_times();
   }
 }
 

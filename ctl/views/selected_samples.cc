@@ -27,6 +27,7 @@ class SelectedCopy {
     to_.has_cpu_time = from_.has_cpu_time;
     to_.duration_ns = from_.duration_ns;
     to_.time_ns = from_.time_ns;
+    to_.losses = from_.losses;
   }
 
   Samples make() {

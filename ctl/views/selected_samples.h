@@ -9,8 +9,8 @@ namespace profd {
 
 // A copy without the samples and frames that are not shown, and without the texts, functions and
 // labels that no other sample has. What is shown keeps its values, labels, times and locations; a
-// location with inlined functions loses those that are hidden. The event, start and duration stay
-// those of all samples.
+// location with inlined functions loses those that are hidden. The event, start, duration and
+// losses stay those of all samples.
 [[nodiscard]] Samples selected_samples(const Selection& selection);
 
 // Whether there is such a sample.

@@ -15,7 +15,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ctl/sources/pprof_samples.h"
+#include "ctl/sources/sample_losses.h"
+#include "formats/api/session_summary.h"
+#include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_writer.h"
+#include "formats/profile/sample_times.h"
 #include "tests/ctl/ran.h"
 #include "tests/ctl/views/flame_file.h"
 #include "tests/ctl/views/pprof_traces.h"
@@ -46,6 +51,41 @@ class ConvertSamplesTest : public testing::Test {
     EXPECT_EQ(ran.code, 0) << ran.err;
     return file;
   }
+
+  // A profile with the times of some samples, of which 20 others were lost.
+  [[nodiscard]] std::string write_recording() const {
+    SessionSummary summary;
+    summary.session = "5f2c01ab";
+    summary.started = "2026-01-02T03:04:05Z";
+    summary.seconds = 60;
+    summary.event = "cpu";
+    summary.period_us = 10101;
+    summary.ledger = {.taken = 30, .written = 10, .lost = {{"ring_full", 19}, {"slots", 1}}};
+    for (const char* const reason : {"no_row", "window"}) {
+      ProfileSummary process;
+      process.pid = 7;
+      process.comm = "work";
+      process.path = "work.7.prof";
+      process.user_samples = 4;
+      process.incomplete = {{reason, 1}};
+      summary.profiles.push_back(process);
+    }
+    PprofProfile profile = random_.profile();
+    profile.own_data = to_json(summary);
+    profile.time_ns = kStartNs;
+    SampleTimes times{.until = 1000, .entries = {}};
+    times.entries.reserve(profile.samples().size());
+    for (std::uint32_t i = 0; i < profile.samples().size(); ++i) {
+      times.entries.push_back({.sample = i, .tick = i, .count = 1});
+    }
+    profile.times = times;
+    return scratch_.write("recording.pb.gz", encode_pprof_gzip(profile));
+  }
+  std::string said_of(const std::string& file) {
+    return run_with_socket(scratch_.path() / "no-socket", {"report", file}).err;
+  }
+
+  static constexpr std::int64_t kStartNs = 1'767'323'045'000'000'000;  // 2026-01-02T03:04:05Z
 
   // With the command name of its process in front of each stack, as folded stacks have it.
   static std::vector<test::Trace> with_comm(std::vector<test::Trace> traces) {
@@ -110,6 +150,66 @@ TEST_F(ConvertSamplesTest, AProfileKeepsItsStacksAndLabels) {
     return text.substr(text.find("flat  flat%"));
   };
   EXPECT_EQ(rows_of(scratch_.path() / "out.pb.gz"), rows_of(source_));
+}
+
+std::string protobuf_of(const std::filesystem::path& file) {
+  auto protobuf = unpack_pprof(test::read_file(file));
+  EXPECT_TRUE(protobuf) << file;
+  return protobuf ? *protobuf : std::string();
+}
+
+// How many samples a command has in a tick, as profctl reads them: "program1 7".
+std::map<std::string, std::uint64_t> ticks_of(const std::filesystem::path& file) {
+  std::map<std::string, std::uint64_t> ticks;
+  const auto samples = samples_of_pprof(protobuf_of(file));
+  EXPECT_TRUE(samples && samples->times()) << file;
+  if (!samples || !samples->times()) return ticks;
+  for (const SampleTime& time : samples->times()->entries) {
+    const SampleLabels& labels = samples->labels()[samples->rows()[time.sample].labels];
+    ticks[std::string(samples->text(labels.comm)) + " " + std::to_string(time.tick)] += time.count;
+  }
+  return ticks;
+}
+
+// The lines in front of the samples: of period, time and duration.
+std::string raw_head_of(const std::string& file) {
+  const std::string raw = test::output_of(std::string("HOME=/nonexistent TZ=UTC ") +
+                                          GO_PPROF_BINARY + " -symbolize=none -raw " + file);
+  return raw.substr(0, raw.find("Samples:"));
+}
+
+TEST_F(ConvertSamplesTest, AProfileKeepsTheStartTheTimesAndTheLosses) {
+  const std::string original = write_recording();
+  const std::string copy = converted(original, ".pb.gz");
+  EXPECT_THAT(said_of(original), HasSubstr("20 of 30 samples were lost"));
+  EXPECT_EQ(said_of(copy), said_of(original));
+  EXPECT_THAT(raw_head_of(original), HasSubstr("Time: 2026-01-02 03:04:05 "));
+  EXPECT_EQ(raw_head_of(copy), raw_head_of(original));
+  EXPECT_EQ(ticks_of(copy), ticks_of(original));
+  const std::string protobuf = protobuf_of(copy);
+  const auto losses = find_losses(protobuf);
+  ASSERT_TRUE(losses);
+  EXPECT_EQ(losses->written, 10U);
+  EXPECT_EQ(losses->user_samples, 8U);
+  EXPECT_EQ(by_reason(losses->lost), (CountsByReason{{"ring_full", 19}, {"slots", 1}}));
+  EXPECT_EQ(by_reason(losses->incomplete), (CountsByReason{{"no_row", 1}, {"window", 1}}));
+  // Without a word of the processes that are left out.
+  const std::string part = scratch_.path() / "part.pb.gz";
+  ASSERT_EQ(convert({original, "-n", "program1", "-o", part}).code, 0);
+  EXPECT_EQ(said_of(part), said_of(original));
+  // A source that says nothing of losses has none in its copy.
+  EXPECT_EQ(said_of(converted(source_, ".pb.gz")), "");
+}
+
+TEST_F(ConvertSamplesTest, LossesOfSeveralSourcesAddUp) {
+  const std::string original = write_recording();
+  const std::string sum = scratch_.path() / "sum.pb.gz";
+  ASSERT_EQ(convert({original, original, "-o", sum}).code, 0);
+  EXPECT_THAT(said_of(sum), HasSubstr("40 of 60 samples were lost"));
+  EXPECT_THAT(raw_head_of(sum), HasSubstr("Time: 2026-01-02 03:04:05 "));
+  auto twice = ticks_of(original);
+  for (auto& [tick, count] : twice) count *= 2;
+  EXPECT_EQ(ticks_of(sum), twice);
 }
 
 TEST_F(ConvertSamplesTest, FoldedStacksHaveThePathsOfAllTraces) {

@@ -457,6 +457,15 @@ TEST_F(SourceTest, TheNoteOfAnExportIsPrinted) {
             "profctl: 1 of 496 samples were lost, so times are too small: 1 ring_full\n");
 }
 
+// The daemon sends losses beside the profile; the file has them inside.
+TEST_F(SourceTest, AConvertedHistoryKeepsItsLosses) {
+  give_named_profile(a_named_profile());
+  const std::string file = scratch_.path() / "copy.pb.gz";
+  ASSERT_EQ(run({"convert", "@1767323000..@1767323046", "-o", file}).code, 0);
+  EXPECT_EQ(run({"report", file}).err,
+            "profctl: 1 of 496 samples were lost, so times are too small: 1 ring_full\n");
+}
+
 // `unnamed` of its samples are at an address of `file` that has no name, `named` in a function that
 // was called from there.
 std::string a_profile_without_names(const std::string& file, std::int64_t unnamed,

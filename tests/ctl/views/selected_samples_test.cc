@@ -47,6 +47,7 @@ class SelectedSamplesTest : public testing::Test {
     samples_.has_cpu_time = true;
     samples_.duration_ns = 1'000'000'000;
     samples_.time_ns = 77;
+    samples_.losses = SampleLosses{.written = 99};
     add_row({send, serve, start}, nginx, 5);
     add_row({parse, serve, start}, nginx, 7);
     add_row({alloc, compile, start}, cc1, 11);
@@ -143,6 +144,8 @@ TEST_F(SelectedSamplesTest, WithoutFiltersAllStaysAsItWas) {
   EXPECT_TRUE(copy.has_cpu_time);
   EXPECT_EQ(copy.duration_ns, 1'000'000'000);
   EXPECT_EQ(copy.time_ns, 77);
+  ASSERT_TRUE(copy.losses);
+  EXPECT_EQ(copy.losses->written, 99U);
   EXPECT_FALSE(copy.times());
 }
 
