@@ -102,7 +102,8 @@ std::string to_json(const CallTree& tree) {
   array nodes;
   for (const TreeNode& node : tree.nodes) {
     object one;
-    add_group(node.group, true, one);
+    add_group(node.group, !node.is_label, one);
+    if (node.is_label) one.emplace("kind", "label");
     one.emplace("depth", node.depth);
     one.emplace("self", json_of(node.self, tree.scope.has_cpu_time));
     one.emplace("total", json_of(node.total, tree.scope.has_cpu_time));

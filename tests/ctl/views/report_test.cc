@@ -632,6 +632,21 @@ TEST_F(ReportTest, AFunctionHasTheObjectsOfTheSamplesThatAreShown) {
   }
 }
 
+// A unit with two functions below it.
+TEST_F(ReportTest, ALabelOfATreeIsNoKindOfCode) {
+  const std::string file = scratch_.write("two.folded", "main;vfs_read_[k] 2\n");
+  const json::value tree = json_of({"report", file, "--tree", "--by", "unit"});
+  const auto text_of = [](const json::value& node, const char* member) {
+    return json::value_to<std::string>(node.at(member));
+  };
+  std::vector<std::string> nodes;
+  for (const json::value& node : tree.at("nodes").as_array()) {
+    nodes.push_back(text_of(node, "name") + ": " + text_of(node, "kind"));
+    EXPECT_FALSE(nodes.size() == 1 && node.as_object().contains("object"));
+  }
+  EXPECT_THAT(nodes, testing::ElementsAre("(no unit): label", "main: native", "vfs_read: kernel"));
+}
+
 TEST_F(ReportTest, SamplesWithoutFramesAreInNoFunction) {
   const std::string file = scratch_.write("bare.folded", " 5\n");
   for (const Arguments& arguments :
