@@ -126,6 +126,16 @@ std::int64_t limited_ns(double seconds) {
   return seconds > 0 && seconds < kMaxSeconds ? std::llround(seconds * kNs) : 0;
 }
 
+// As the daemon labels samples (daemon/profiles/process_labels.cc): "nodejs" for "Node.js".
+std::string runtime_label(std::string_view name) {
+  std::string label;
+  for (const char c : name) {
+    if (c >= 'A' && c <= 'Z') label.push_back(static_cast<char>(c - 'A' + 'a'));
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) label.push_back(c);
+  }
+  return label;
+}
+
 Result<DirectorySummary> read_directory_summary(int fd) {
   const auto bytes = read_all(fd, "session.json", kMaxSummaryBytes);
   if (!bytes) return bytes.error();
@@ -142,6 +152,7 @@ Result<DirectorySummary> read_directory_summary(int fd) {
                                 .comm = profile.comm,
                                 .unit = profile.unit.value_or(""),
                                 .container = profile.container.value_or(""),
+                                .runtime = profile.jit ? runtime_label(profile.jit->runtime) : "",
                                 .path = profile.path});
   }
   return summary;

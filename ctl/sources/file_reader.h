@@ -29,7 +29,8 @@ struct DirectoryProfile {
   std::string comm{};
   std::string unit{};
   std::string container{};
-  std::string path{};  // relative to the directory
+  std::string runtime{};  // of its JIT code, as in labels: "nodejs"; empty: unknown, or none
+  std::string path{};     // relative to the directory
 };
 struct DirectorySummary {
   std::string event{};

@@ -147,7 +147,8 @@ void add_gperftools(const Profile& profile, std::int64_t period_ns, const Profil
   import.add_records(period_ns, to.add_labels({.pid = owner.pid,
                                                .comm = to.add_text(owner.comm),
                                                .unit = to.add_text(owner.unit),
-                                               .container = to.add_text(owner.container)}));
+                                               .container = to.add_text(owner.container),
+                                               .runtime = to.add_text(owner.runtime)}));
 }
 
 }  // namespace profd

@@ -21,6 +21,7 @@ struct ProfileOwner {
   std::string comm{};
   std::string unit{};
   std::string container{};
+  std::string runtime{};  // as in labels: "nodejs"
 };
 
 // The names of addresses in a mapping; empty where its file cannot be read.

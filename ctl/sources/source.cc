@@ -16,6 +16,7 @@
 #include "ctl/sources/file_reader.h"
 #include "ctl/sources/gperftools_samples.h"
 #include "ctl/sources/pprof_samples.h"
+#include "ctl/sources/profile_name.h"
 #include "ctl/sources/sample_losses.h"
 #include "ctl/sources/target_labels.h"
 #include "formats/base/errors.h"
@@ -197,8 +198,9 @@ class SourceOpener {
     source.samples.has_cpu_time = true;
     constexpr std::uint64_t kMaxPeriodUs = 1'000'000'000'000;
     const auto period_ns = static_cast<std::int64_t>(std::min(profile.period, kMaxPeriodUs)) * 1000;
-    const std::string name = fs::path(request_.name).stem();
-    add(profile, period_ns, {.comm = name}, fs::path(request_.name).parent_path(), source);
+    const fs::path path = request_.name;
+    add(profile, period_ns, owner_of_profile_name(path.filename().string()), path.parent_path(),
+        source);
     return source;
   }
 
@@ -286,8 +288,12 @@ class SourceOpener {
       return profile.error();
     }
     add(*profile, summary.period_ns,
-        {.pid = of.pid, .comm = of.comm, .unit = of.unit, .container = of.container}, directory,
-        source);
+        {.pid = of.pid,
+         .comm = of.comm,
+         .unit = of.unit,
+         .container = of.container,
+         .runtime = of.runtime},
+        directory, source);
     return {};
   }
 

@@ -301,6 +301,34 @@ TEST_F(SourceTest, ADirectoryHasTheProfilesOfItsProcesses) {
   EXPECT_EQ(report.at("duration_ns").as_int64(), 5'000'000'000LL);
 }
 
+TEST_F(SourceTest, ADirectoryHasTheRuntimesOfItsJitCode) {
+  JitNames names;
+  names.runtime = "Node.js";
+  names.samples = names.named_samples = 490;
+  ASSERT_THAT(service_.result.summary.profiles, SizeIs(2));
+  service_.result.summary.profiles[1].jit = names;
+  const fs::path directory = scratch_.path() / "out";
+  ASSERT_EQ(run({"stop", "5f2c01ab", "-o", directory}).code, 0);
+  std::map<std::string, std::int64_t> samples;
+  const json::value report = report_of(directory, {"--by", "runtime"});
+  for (const json::value& row : report.at("rows").as_array()) {
+    samples[json::value_to<std::string>(row.at("name"))] = row.at("total").at("samples").as_int64();
+  }
+  EXPECT_EQ(samples, (std::map<std::string, std::int64_t>{{"native", 5}, {"nodejs", 490}}));
+}
+
+TEST_F(SourceTest, AProfileOfADirectoryIsOfTheProcessInItsName) {
+  const fs::path directory = scratch_.path() / "out";
+  ASSERT_EQ(run({"stop", "5f2c01ab", "-o", directory}).code, 0);
+  const std::string file = directory / "work.2.prof";
+  for (const Arguments& target : {Arguments{"-p", "2"}, Arguments{"-n", "work"}}) {
+    const json::value report = report_of(file, {"--by", "process", target[0], target[1]});
+    ASSERT_THAT(report.at("rows").as_array(), SizeIs(1));
+    EXPECT_EQ(json::value_to<std::string>(report.at("rows").at(0).at("name")), "work 2");
+  }
+  EXPECT_EQ(run({"report", file, "-p", "1"}).code, kExitNotFound);
+}
+
 TEST_F(SourceTest, ASessionIsDumpedAndItsCopyRemoved) {
   const std::string bytes = a_named_profile();
   give_named_profile(bytes);
