@@ -1,16 +1,46 @@
 #include "ctl/sources/kernel_object.h"
 
-namespace profd {
+#include <cstddef>
 
-// "$build/objects/kernel-6.1.0-13-amd64.so", or "kernel.so" where the release is not known
+namespace profd {
+namespace {
+
+bool is_decimal(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "kernel-6.1.0-13-amd64" of "$build/objects/kernel-6.1.0-13-amd64.so". Empty: it is no image.
+std::string_view image_name_of(std::string_view path) {
+  constexpr std::string_view kDirectory = "/objects/";
+  constexpr std::string_view kEnd = ".so";
+  const std::size_t name = path.rfind('/') + 1;  // 0: there is no slash
+  if (!path.substr(0, name).ends_with(kDirectory) || !path.ends_with(kEnd)) return {};
+  return path.substr(name, path.size() - name - kEnd.size());
+}
+
+}  // namespace
+
+// "kernel-6.1.0-13-amd64", or "kernel" where the release is not known
 // (daemon/profiles/kernel_image.cc, named_directory.cc). A program can be called kernel-tool, but
 // releases begin with a digit.
+bool is_kernel_image(std::string_view path) {
+  constexpr std::string_view kName = "kernel";
+  std::string_view name = image_name_of(path);
+  if (!name.starts_with(kName)) return false;
+  name.remove_prefix(kName.size());
+  return name.empty() || (name[0] == '-' && is_decimal(name.substr(1, 1)));
+}
+
+// "jit-node-4711" (daemon/profiles/jit_images.cc), or "jit" in an export; with "-2" for another
+// one. The image of a program that is called jit-tool ends in its build id.
+bool is_jit_image(std::string_view path) {
+  const std::string_view name = image_name_of(path);
+  if (name == "jit") return true;
+  return name.starts_with("jit-") && is_decimal(name.substr(name.rfind('-') + 1));
+}
+
 std::string_view kernel_object_of(std::string_view path) {
-  constexpr std::string_view kStart = "$build/objects/kernel";
-  if (!path.starts_with(kStart) || !path.ends_with(".so")) return path;
-  const std::string_view rest = path.substr(kStart.size());
-  const bool has_release = rest[0] == '-' && rest[1] >= '0' && rest[1] <= '9';
-  return has_release || rest == ".so" ? kKernelObject : path;
+  return path.starts_with("$build/") && is_kernel_image(path) ? kKernelObject : path;
 }
 
 }  // namespace profd

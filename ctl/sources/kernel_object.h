@@ -12,6 +12,11 @@ inline constexpr std::string_view kKernelObject = "[kernel.kallsyms]";
 // All of it, as one function, for who may not see more.
 inline constexpr std::string_view kHiddenKernelObject = "[kernel]";
 
+// Whether the path is that of an image in objects/, which profd writes into a result: below $build,
+// or below the directory that other readers have put in its place.
+[[nodiscard]] bool is_kernel_image(std::string_view path);
+[[nodiscard]] bool is_jit_image(std::string_view path);
+
 // The mapping that an image of the kernel stands for. Any other path unchanged.
 [[nodiscard]] std::string_view kernel_object_of(std::string_view path);
 

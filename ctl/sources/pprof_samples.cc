@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ctl/sources/kernel_object.h"
 #include "ctl/views/group_key.h"
 #include "formats/base/errors.h"
 #include "formats/profile/pprof_reader.h"
@@ -48,6 +49,31 @@ struct ValuePlaces {
     return value;
   }
 };
+
+// "vmlinux", "vmlinux-6.1.0-13-amd64", "vmlinux.debug"; not "vmlinux-to-elf".
+bool is_kernel_file(std::string_view name) {
+  constexpr std::string_view kName = "vmlinux";
+  if (!name.starts_with(kName)) return false;
+  name.remove_prefix(kName.size());
+  if (name.empty() || name[0] == '.') return true;
+  return name.size() > 1 && name[0] == '-' && name[1] >= '0' && name[1] <= '9';
+}
+
+bool is_number_between(std::string_view text, std::string_view start, std::string_view end) {
+  if (!text.starts_with(start) || !text.ends_with(end)) return false;
+  if (text.size() <= start.size() + end.size()) return false;
+  text.remove_prefix(start.size());
+  text.remove_suffix(end.size());
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// As perf calls JIT code (tools/perf/util/map.c, dso.c, jitdump.c): by the perf map of its process,
+// the jitdump, or the file that "perf inject --jit" made of a function.
+bool is_jit_object_of_perf(std::string_view object) {
+  const std::string_view name = base_name(object);
+  return object == "//anon" || name.starts_with("[JIT]") || name.starts_with("jitted-") ||
+         is_number_between(name, "perf-", ".map") || is_number_between(name, "jit-", ".dump");
+}
 
 bool is_count_of_samples(std::string_view type) {
   return type == "samples" || type == "sample" || type.ends_with("_sample");
@@ -208,11 +234,11 @@ class PprofImport {
 
 FrameKind kind_of_object(std::string_view object) {
   const std::string_view name = base_name(object);
-  if (name.starts_with("[kernel") || name.starts_with("kernel-") || name.starts_with("vmlinux")) {
+  if (name.starts_with("[kernel") || is_kernel_file(name) || is_kernel_image(object)) {
     return FrameKind::kKernel;
   }
-  const bool is_runtime = name.starts_with("[jit") || name.starts_with("jit-") ||
-                          name.starts_with("jitted-") || object == "//anon";
+  const bool is_runtime =
+      name.starts_with("[jit") || is_jit_image(object) || is_jit_object_of_perf(object);
   return is_runtime ? FrameKind::kRuntime : FrameKind::kNative;
 }
 

@@ -13,7 +13,8 @@ namespace profd {
 // are not of CPU time or events, or it is the difference of two profiles.
 [[nodiscard]] Result<Samples> samples_of_pprof(std::string protobuf);
 
-// The kind of code of a file or mapping: "[kernel.kallsyms]" is the kernel, "[jit]" a runtime.
+// The kind of code of a file or mapping, as profd, perf and others call them: "[kernel.kallsyms]"
+// is the kernel, "[jit]" a runtime.
 [[nodiscard]] FrameKind kind_of_object(std::string_view object);
 
 }  // namespace profd

@@ -16,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ctl/sources/pprof_samples.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/named_directory.h"
 #include "daemon/profiles/profiled_object.h"
@@ -209,6 +210,31 @@ TEST_F(KernelObjectTest, OtherObjectsKeepTheirNames) {
   }
   EXPECT_EQ(kernel_object_of("$build/objects/kernel.so"), kKernelObject);
   EXPECT_EQ(kernel_object_of("$build/objects/kernel-6.1.so"), kKernelObject);
+}
+
+TEST_F(KernelObjectTest, AFileOrMappingIsOfOneKindOfCode) {
+  for (const char* const kernel :
+       {"[kernel.kallsyms]", "[kernel.kallsyms]_text", "[kernel]", "vmlinux", "vmlinux.debug",
+        "/boot/vmlinux-6.1.0-13-amd64", "/usr/lib/debug/lib/modules/6.1.0/vmlinux",
+        "$build/objects/kernel.so", "$build/objects/kernel-6.1.0-13-amd64.so",
+        "/home/me/out/objects/kernel-6.1.0-13-amd64.so"}) {
+    EXPECT_EQ(kind_of_object(kernel), FrameKind::kKernel) << kernel;
+  }
+  for (const char* const runtime :
+       {"[jit]", "[JIT] tid 4711", "//anon", "/tmp/perf-4711.map", "/tmp/jit-4711.dump",
+        "/home/me/.debug/jit/x/jitted-4711-5.so", "$build/objects/jit.so",
+        "$build/objects/jit-2.so", "$build/objects/jit-node-4711.so",
+        "$build/objects/jit-node-4711-2.so", "/home/me/out/objects/jit-node-4711.so"}) {
+    EXPECT_EQ(kind_of_object(runtime), FrameKind::kRuntime) << runtime;
+  }
+  for (const char* const native :
+       {"", "[vdso]", "/usr/bin/kernel-tool", "/usr/bin/kernel-6", "/usr/lib/kernel-6.1.so",
+        "$build/objects/kernel-tool.so", "$build/objects/.so", "/usr/bin/vmlinux-to-elf",
+        "/usr/bin/vmlinuxes", "/usr/lib/jit-tools.so", "/usr/lib/jit-4711.so", "jit-4711.so",
+        "$build/objects/jit-tool-4f0c2a19ab.so", "/tmp/perf-x.map", "/tmp/perf-.map",
+        "/usr/bin/jit-.dump", "/usr/bin/anon"}) {
+    EXPECT_EQ(kind_of_object(native), FrameKind::kNative) << native;
+  }
 }
 
 }  // namespace
