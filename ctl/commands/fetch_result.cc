@@ -192,8 +192,7 @@ std::string no_samples_text(const SessionSummary& summary) {
 }
 
 void print_losses(const SessionLedger& ledger, const Console& console) {
-  std::uint64_t lost = 0;
-  for (const auto& [reason, count] : ledger.lost) lost += count;
+  const std::uint64_t lost = sum_of(ledger.lost);
   if (lost == 0) return;
   console.err << "profctl: " << lost << " of " << counted(ledger.taken, "sample")
               << " were lost: " << counts_text(ledger.lost) << "\n";

@@ -28,12 +28,8 @@ std::uint64_t ms_before_now(std::chrono::milliseconds span) {
 void warn_of_losses(const Source& source, const std::string& of, const Console& console) {
   const auto losses = source.summary ? losses_of(*source.summary) : source.samples.losses;
   if (!losses) return;
-  CountsByReason reasons;
-  std::uint64_t lost = 0;
-  for (const CountOfReason& one : losses->lost) {
-    reasons[one.reason] += one.count;
-    lost += one.count;
-  }
+  const CountsByReason reasons = by_reason(losses->lost);
+  const std::uint64_t lost = sum_of(reasons);
   if (lost == 0) return;
   console.err << "profctl: " << printable(of) << lost << " of "
               << counted(losses->written + lost, "sample") << " were lost, so times are too small: "

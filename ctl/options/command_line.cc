@@ -73,10 +73,6 @@ void suggest_nearest(const std::string& name, const std::vector<std::string>& kn
   if (!nearest.empty()) error.hint = nearest;
 }
 
-std::string quoted_time(const std::string& time) {
-  return time.find(' ') == std::string::npos ? time : "\"" + time + "\"";
-}
-
 // "--since 14:00 --until 14:10" for "14:00..14:10". Empty: the text is no such range.
 std::string options_of_range(const std::string& text) {
   const std::size_t dots = text.find("..");

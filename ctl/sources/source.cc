@@ -65,20 +65,15 @@ Error error_of_listed(const Error& error) {
   return fail(error.code, error.message, "session.json lists it: copy the whole directory");
 }
 
-// As one argument of a shell.
-std::string time_argument(const std::string& time) {
-  return time.find(' ') == std::string::npos ? time : "\"" + time + "\"";
-}
-
 // What to write for a time that stands where a source is expected, which is no range.
 std::string hint_of_absent_source(const std::string& name) {
   switch (time_form_of(name)) {
     case TimeForm::kPoint:
-      return "did you mean --since " + time_argument(name) +
-             "? As a source, the time from then is " + time_argument(name + "..");
+      return "did you mean --since " + quoted_time(name) + "? As a source, the time from then is " +
+             quoted_time(name + "..");
     case TimeForm::kSpan:
-      return "did you mean --last " + time_argument(name) + "? As a source, that time is " +
-             time_argument(name + " ago..");
+      return "did you mean --last " + quoted_time(name) + "? As a source, that time is " +
+             quoted_time(name + " ago..");
     case TimeForm::kNone:
       break;
   }

@@ -26,25 +26,18 @@ std::string share_text(double part, double whole) {
 
 using Counts = std::vector<CountOfReason>;
 
-double sum_of_counts(const Counts& counts) {
-  double sum = 0;
-  for (const CountOfReason& one : counts) sum += static_cast<double>(one.count);
-  return sum;
-}
-
 // "lost 0.1 %: 6 ring_full"; with `scope`, "lost 0.1 % of the recording: 6 ring_full"
 std::string share_by_reason(const std::string& what, const Counts& counts, double whole,
                             const std::string& scope) {
-  const double sum = sum_of_counts(counts);
-  std::string text = what + " " + share_text(sum, whole) + scope;
-  if (sum <= 0) return text;
-  CountsByReason by_reason;
-  for (const CountOfReason& one : counts) by_reason[one.reason] += one.count;
-  return printable_utf8(text + ": " + counts_text(by_reason), kMaxPrintableBytes);
+  const CountsByReason reasons = by_reason(counts);
+  const std::uint64_t sum = sum_of(reasons);
+  std::string text = what + " " + share_text(static_cast<double>(sum), whole) + scope;
+  if (sum == 0) return text;
+  return printable_utf8(text + ": " + counts_text(reasons), kMaxPrintableBytes);
 }
 
 void add_lost(const SampleLosses& losses, const std::string& scope, array& parts) {
-  const double taken = static_cast<double>(losses.written) + sum_of_counts(losses.lost);
+  const auto taken = static_cast<double>(losses.written + sum_of(by_reason(losses.lost)));
   parts.emplace_back(share_by_reason("lost", losses.lost, taken, scope));
 }
 

@@ -145,6 +145,10 @@ TimeForm time_form_of(const std::string& text) {
   return parse_time_text(text, now) ? TimeForm::kPoint : TimeForm::kNone;
 }
 
+std::string quoted_time(const std::string& time) {
+  return time.find(' ') == std::string::npos ? time : "\"" + time + "\"";
+}
+
 std::string local_time_text(WallTime time) {
   return formatted(seconds_of(time), ::localtime_r, "%Y-%m-%d %H:%M:%S");
 }

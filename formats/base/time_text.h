@@ -35,6 +35,9 @@ enum class TimeForm : std::uint8_t { kNone, kPoint, kSpan };
 // it may be a pid, and neither is a text of more than 64 bytes.
 [[nodiscard]] TimeForm time_form_of(const std::string& text);
 
+// A time as one argument of a shell: in quotes where it has a blank.
+[[nodiscard]] std::string quoted_time(const std::string& time);
+
 // "2026-11-20 14:05:00", local.
 [[nodiscard]] std::string local_time_text(WallTime time);
 

@@ -246,6 +246,12 @@ TEST(TimeText, KnowsATimeThatStandsWhereNoneIsExpected) {
   }
 }
 
+TEST(TimeText, ATimeWithABlankIsOneArgumentInQuotes) {
+  EXPECT_EQ(quoted_time("14:05"), "14:05");
+  EXPECT_EQ(quoted_time("5m ago"), "\"5m ago\"");
+  EXPECT_EQ(quoted_time(""), "");
+}
+
 TEST(TimeText, ReadsTheTimesThatItWrites) {
   for (const char* zone : kZones) {
     const TimeZone in(zone);
