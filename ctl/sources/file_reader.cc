@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -126,6 +127,33 @@ std::int64_t limited_ns(double seconds) {
   return seconds > 0 && seconds < kMaxSeconds ? std::llround(seconds * kNs) : 0;
 }
 
+// "2026-01-02T03:04:05Z" as nanoseconds since the epoch, 0 for any other text. libc's functions
+// read files of time zones, which the sandboxed child may not.
+std::int64_t start_ns_of(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  const auto fits = [](char c, char form) {
+    return form == '0' ? c >= '0' && c <= '9' : c == form;
+  };
+  if (!std::ranges::equal(text, kForm, fits)) return 0;
+  const auto number = [text](std::size_t at, std::size_t digits) {
+    unsigned value = 0;
+    for (const char c : text.substr(at, digits))
+      value = value * 10 + static_cast<unsigned>(c - '0');
+    return value;
+  };
+  const std::chrono::year_month_day date(std::chrono::year(static_cast<int>(number(0, 4))),
+                                         std::chrono::month(number(5, 2)),
+                                         std::chrono::day(number(8, 2)));
+  if (!date.ok()) return 0;
+  const auto time = std::chrono::sys_days(date) + std::chrono::hours(number(11, 2)) +
+                    std::chrono::minutes(number(14, 2)) + std::chrono::seconds(number(17, 2));
+  const std::int64_t seconds = time.time_since_epoch().count();
+  const bool is_known =
+      seconds > 0 && seconds < std::numeric_limits<std::int64_t>::max() / kNsPerSecond;
+  return is_known ? seconds * kNsPerSecond : 0;
+}
+
 // As the daemon labels samples (daemon/profiles/process_labels.cc): "nodejs" for "Node.js".
 std::string runtime_label(std::string_view name) {
   std::string label;
@@ -142,6 +170,7 @@ Result<DirectorySummary> read_directory_summary(int fd) {
   const auto session = parse_session_summary(*bytes);
   if (!session) return session.error();
   DirectorySummary summary{.event = session->event, .duration_ns = limited_ns(session->seconds)};
+  summary.start_ns = start_ns_of(session->started);
   summary.losses = losses_of(*session);
   if (session->period_unit == "microseconds" &&
       session->period_us <= std::numeric_limits<std::int64_t>::max() / kNsPerUs) {
@@ -277,7 +306,7 @@ Result<DirectorySummary> FileReader::read_summary(const SourceFile& file) {
   const auto answer = ask(request_of(ReaderOperation::kReadSummary), {&fd, 1});
   if (!answer) return error_of_file(file.path(), answer.error());
   auto summary = sandbox::decode<DirectorySummary>(*answer);
-  if (summary && (summary->duration_ns < 0 || summary->period_ns < 0)) {
+  if (summary && (summary->duration_ns < 0 || summary->start_ns < 0 || summary->period_ns < 0)) {
     return malformed("the answer of the sandboxed reader is malformed");
   }
   return summary;

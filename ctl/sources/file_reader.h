@@ -35,6 +35,7 @@ struct DirectoryProfile {
 struct DirectorySummary {
   std::string event{};
   std::int64_t duration_ns = 0;
+  std::int64_t start_ns = 0;   // since the epoch; 0: unknown
   std::int64_t period_ns = 0;  // 0: the event is no time
   std::vector<DirectoryProfile> profiles{};
   SampleLosses losses{};

@@ -213,6 +213,7 @@ class SourceOpener {
     Source source{.samples = {}, .title = request_.name};
     source.samples.event = summary->event;
     source.samples.duration_ns = summary->duration_ns;
+    source.samples.time_ns = summary->start_ns;
     source.samples.has_cpu_time = summary->period_ns > 0;
     source.samples.losses = summary->losses;
     if (auto added = add_profiles(directory, *summary, source); !added) return added.error();

@@ -301,6 +301,53 @@ TEST_F(SourceTest, ADirectoryHasTheProfilesOfItsProcesses) {
   EXPECT_EQ(report.at("duration_ns").as_int64(), 5'000'000'000LL);
 }
 
+TEST_F(SourceTest, AConvertedDirectoryKeepsItsStartAndItsLosses) {
+  const fs::path directory = scratch_.path() / "out";
+  ASSERT_EQ(run({"stop", "5f2c01ab", "-o", directory}).code, 0);
+  const std::string copy = scratch_.path() / "copy.pb.gz";
+  ASSERT_EQ(run({"convert", directory, "-o", copy}).code, 0);
+  const Ran original = run({"report", directory});
+  EXPECT_THAT(original.err, HasSubstr("1 of 496 samples were lost"));
+  EXPECT_EQ(run({"report", copy}).err, original.err);
+  EXPECT_THAT(test::output_of(std::string("HOME=/nonexistent TZ=UTC ") + GO_PPROF_BINARY +
+                              " -symbolize=none -raw " + copy),
+              HasSubstr("Time: 2026-01-02 03:04:05 "));
+}
+
+// In the process of the caller, and across the sandbox, where libc finds no time zone.
+TEST_F(SourceTest, TheStartOfADirectoryIsAUtcTimeOrUnknown) {
+  ASSERT_EQ(::geteuid(), 0U) << "needs root: it gives files away";
+  const fs::path directory = scratch_.path() / "out";
+  ASSERT_EQ(run({"stop", "5f2c01ab", "-o", directory}).code, 0);
+  const std::string file = directory / "session.json";
+  const std::string summary = test::read_file(file);
+  const std::string started = "2026-01-02T03:04:05Z";
+  ASSERT_NE(summary.find(started), std::string::npos);
+  for (const auto& [text, start_ns] :
+       std::map<std::string, std::int64_t>{{started, 1'767'323'045'000'000'000},
+                                           {"1970-01-02T00:00:00Z", 86'400'000'000'000},
+                                           {"2026-02-30T03:04:05Z", 0},
+                                           {"2026-01-02T03:04:05", 0},
+                                           {"2026-01-02 03:04:05Z", 0},
+                                           {"1969-01-02T03:04:05Z", 0},
+                                           {"9999-01-02T03:04:05Z", 0},
+                                           {"5m ago", 0},
+                                           {"", 0}}) {
+    std::string changed = summary;
+    changed.replace(changed.find(started), started.size(), text);
+    (void)scratch_.write("out/session.json", changed);
+    for (const uid_t owner : {uid_t{0}, kAnother}) {
+      ASSERT_EQ(::chown(file.c_str(), owner, owner), 0);
+      const auto opened = SourceFile::open(file);
+      ASSERT_TRUE(opened);
+      FileReader reader;
+      const auto read = reader.read_summary(*opened);
+      ASSERT_TRUE(read) << text;
+      EXPECT_EQ(read->start_ns, start_ns) << text;
+    }
+  }
+}
+
 TEST_F(SourceTest, ADirectoryHasTheRuntimesOfItsJitCode) {
   JitNames names;
   names.runtime = "Node.js";
