@@ -50,8 +50,7 @@ CheckPoint check_life(const std::string& runtime_directory) {
                                : "run profctl ship, as root or in the group profd");
 }
 
-bool is_refused_as_empty(const PushReply& reply, const PushOutcome& outcome,
-                         const Engine& engine) {
+bool is_refused_as_empty(const PushReply& reply, const PushOutcome& outcome, const Engine& engine) {
   const std::string_view refusal = engine.traits().empty_refusal;
   return outcome.kind == PushOutcome::Kind::kRefused && reply.status == 400 && !refusal.empty() &&
          outcome.error.message.find(refusal) != std::string::npos;

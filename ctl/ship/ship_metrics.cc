@@ -16,9 +16,9 @@ namespace profd {
 namespace {
 
 // Those that have a series before the first loss.
-constexpr auto kWindowReasons = std::to_array<std::string_view>(
-    {"gone", "in_future", "invalid_labels", "malformed", "refused", "too_large", "too_old",
-     "unknown", "unreadable"});
+constexpr auto kWindowReasons =
+    std::to_array<std::string_view>({"gone", "in_future", "invalid_labels", "malformed", "refused",
+                                     "too_large", "too_old", "unknown", "unreadable"});
 constexpr auto kProfileReasons = std::to_array<std::string_view>(
     {"ended", "invalid_labels", "malformed", "refused", "too_large", "too_old", "unknown"});
 

@@ -1,5 +1,5 @@
-// A target of a request within the one of the command line. The daemon chooses processes that are of
-// any term of a target, so it knows no target for what is in both of two.
+// A target of a request within the one of the command line. The daemon chooses processes that are
+// of any term of a target, so it knows no target for what is in both of two.
 
 #pragma once
 

@@ -5,7 +5,8 @@
 // Lost samples and incomplete stacks are there where the source says so: the history and sessions
 // by their ledger, and recordings by what stands in them, which is of the whole recording. For the
 // former, there is the CPU use of the daemon too, on average since its start. The history does not
-// say how many samples of a target, or of an unprivileged user, were lost; then that part is absent.
+// say how many samples of a target, or of an unprivileged user, were lost; then that part is
+// absent.
 
 #pragma once
 

@@ -157,9 +157,8 @@ Result<std::string> WebViews::worth(const WebRequest& request) {
     auto asked = client_.status();
     if (asked) status = std::move(*asked);
   }
-  const bool has_lost =
-      !samples_.is_history() || (knows_lost_samples(samples_.source().target) &&
-                                 knows_lost_samples(shown->fields.target));
+  const bool has_lost = !samples_.is_history() || (knows_lost_samples(samples_.source().target) &&
+                                                   knows_lost_samples(shown->fields.target));
   return picture_worth_json(*shown->source, has_lost, status);
 }
 

@@ -525,10 +525,10 @@ TEST_F(WebViewsTest, AnAddressThatCanNotBePrintedEndsIt) {
 
 TEST_F(WebViewsTest, TheAddressIsJsonWhereThatIsAskedFor) {
   const std::string pipe = scratch_.path() / "pipe";
-  const std::string said = test::output_of(
-      "mkfifo " + pipe + "; timeout 60 " PROFCTL " --socket " + server_.socket().string() +
-      " web --json --port 0 " + write_random() + " >" + pipe + " & read -r line <" + pipe +
-      "; kill $!; printf '%s' \"$line\"");
+  const std::string said =
+      test::output_of("mkfifo " + pipe + "; timeout 60 " PROFCTL " --socket " +
+                      server_.socket().string() + " web --json --port 0 " + write_random() + " >" +
+                      pipe + " & read -r line <" + pipe + "; kill $!; printf '%s' \"$line\"");
   const json::value answer = json::parse(said);
   ASSERT_EQ(answer.as_object().size(), 1U);
   const auto url = json::value_to<std::string>(answer.at("url"));
