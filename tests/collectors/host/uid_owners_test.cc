@@ -54,6 +54,18 @@ TEST_F(UidOwnersTest, ASubordinateUidOfRootsIsItsOwn) {
   EXPECT_EQ(owners.owner_of(0), 0U);
 }
 
+TEST_F(UidOwnersTest, TheSubordinateUidsOfANameWithoutAUidAreOneUser) {
+  write("passwd", "root:x:0:0::/root:/bin/sh\n");
+  write("subuid", "bob:100000:65536\ncarol:165536:65536\nbob:231072:65536\n");
+  UidOwners owners = open();
+  EXPECT_EQ(owners.owner_of(100'000), 100'000U);
+  EXPECT_EQ(owners.owner_of(100'001), 100'000U);
+  EXPECT_EQ(owners.owner_of(165'535), 100'000U);
+  EXPECT_EQ(owners.owner_of(165'537), 165'536U);
+  EXPECT_EQ(owners.owner_of(296'607), 100'000U);
+  EXPECT_EQ(owners.owner_of(296'608), 296'608U);
+}
+
 TEST_F(UidOwnersTest, FollowsChangesOfBothFiles) {
   UidOwners owners = open();
   EXPECT_EQ(owners.owner_of(100'000), 100'000U);

@@ -20,6 +20,21 @@ TEST(SubordinateUids, BelongToUsersByNameOrNumber) {
                           SubordinateRange{.first = 231072, .count = 1, .owner = 1012}));
 }
 
+// As where users come from LDAP. Without that, each of their uids would count as a user.
+TEST(SubordinateUids, ANameWithoutAUidIsOneUserWithAllItsRanges) {
+  EXPECT_THAT(parse_subordinate_uids("bob:100000:65536\n"
+                                     "carol@example.org:165536:65536\n"
+                                     "bob:231072:65536\n"
+                                     "alice:296608:65536\n"
+                                     "1a:400000:2\n",
+                                     kUids),
+              ElementsAre(SubordinateRange{.first = 100000, .count = 65536, .owner = 100000},
+                          SubordinateRange{.first = 165536, .count = 65536, .owner = 165536},
+                          SubordinateRange{.first = 231072, .count = 65536, .owner = 100000},
+                          SubordinateRange{.first = 296608, .count = 65536, .owner = 1000},
+                          SubordinateRange{.first = 400000, .count = 2, .owner = 400000}));
+}
+
 TEST(SubordinateUids, LinesOfAnotherFormAreSkipped) {
   for (const char* line : {"",
                            ":",
@@ -30,7 +45,7 @@ TEST(SubordinateUids, LinesOfAnotherFormAreSkipped) {
                            "alice:1:",
                            "alice::1",
                            "alice:1:2:3",
-                           "bob:1:2",
+                           "bob:0:2",
                            "alice:-1:2",
                            "alice:+1:2",
                            "alice: 1:2",
@@ -43,6 +58,7 @@ TEST(SubordinateUids, LinesOfAnotherFormAreSkipped) {
                            "alice:1:4294967296",
                            "4294967296:1:1",
                            "-1:1:1",
+                           "+bob:1:2",
                            "#alice:1:2"}) {
     EXPECT_THAT(parse_subordinate_uids(line, kUids), IsEmpty()) << line;
     EXPECT_THAT(parse_subordinate_uids(std::string(line) + "\nalice:7:1\n", kUids), SizeIs(1))
