@@ -234,7 +234,7 @@ class Daemon final : public Service {
   // Where libprofd_xray looks for it.
   std::unique_ptr<XrayApps> xray_apps_ =
       value_of(XrayApps::open(io_, beside_socket("app.sock"), UidOwners(), &refusals_));
-  XrayRecorder xray_recorder_{io_, *xray_apps_};
+  XrayRecorder xray_recorder_{io_, *xray_apps_, uid_owners_};
   Sessions sessions_{{.io = io_,
                       .results = results_,
                       .workers = workers_,

@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,19 +66,28 @@ void XrayApps::handle(const door::AppPacket& packet) {
   forget(packet.app);
 }
 
+bool XrayApps::has_room(uid_t user, const Counts& connected) {
+  if (connected.all >= kMaxApps) return false;
+  return user == 0 || (connected.of_users < kMaxAppsOfUsers && connected.of_user < kMaxAppsOfUid);
+}
+
+XrayApps::Counts XrayApps::counts_for(uid_t user) const {
+  Counts counts{.all = apps_.size()};
+  for (const auto& [number, app] : apps_) {
+    if (app->user != 0) ++counts.of_users;
+    if (app->user == user) ++counts.of_user;
+  }
+  return counts;
+}
+
 // The kernel recorded the credentials at connect(). Since then the pid may have become that of
 // another process, but only of one with the same uid, which is checked.
 void XrayApps::admit(const door::AppPacket& packet) {
   UniqueFd process(packet.pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, packet.pid, 0))
                                   : -1);
   const uid_t user = owners_.owner_of(packet.uid);
-  const auto has_room = [&] {
-    const auto of_user = std::ranges::count_if(
-        apps_, [user](const auto& entry) { return entry.second->user == user; });
-    return apps_.size() < kMaxApps &&
-           (user == 0 || static_cast<std::size_t>(of_user) < kMaxAppsOfUid);
-  };
-  if (!process.valid() || !has_room() || effective_uid_of(packet.pid) != packet.uid) {
+  if (!process.valid() || !has_room(user, counts_for(user)) ||
+      effective_uid_of(packet.pid) != packet.uid) {
     ++refused_;
     if (refusals_ != nullptr) refusals_->add(packet.uid, "xray.apps_refused");
     return door_.disconnect(packet.app);

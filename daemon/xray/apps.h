@@ -29,7 +29,17 @@ namespace profd {
 class XrayApps {
  public:
   static constexpr std::size_t kMaxApps = 1024;
-  static constexpr std::size_t kMaxAppsOfUid = 64;  // of one user other than root
+  // Of all users other than root, and of one of them.
+  static constexpr std::size_t kMaxAppsOfUsers = kMaxApps / 2;
+  static constexpr std::size_t kMaxAppsOfUid = kMaxAppsOfUsers / 8;
+
+  struct Counts {
+    std::size_t all = 0;
+    std::size_t of_users = 0;  // of all users other than root
+    std::size_t of_user = 0;   // of the one who wants another one
+  };
+  // Whether the limits have room for one more app of this user (UidOwners).
+  [[nodiscard]] static bool has_room(uid_t user, const Counts& connected);
 
   // Listens at `path`. `io` and `refusals` must outlive the object. `owners` say which uids are one
   // user. Without `refusals`, refused apps are not counted by user.
@@ -67,6 +77,7 @@ class XrayApps {
 
   void handle(const door::AppPacket& packet);
   void admit(const door::AppPacket& packet);
+  [[nodiscard]] Counts counts_for(uid_t user) const;
   boost::asio::awaitable<void> watch_process(std::shared_ptr<App> app);
   // Without a word to the door.
   void forget(std::uint64_t app);

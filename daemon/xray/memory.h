@@ -14,7 +14,7 @@
 namespace profd {
 
 inline constexpr std::size_t kMaxXraySessions = 16;
-inline constexpr std::size_t kMaxUnprivilegedXraySessions = 12;  // of all such users together
+inline constexpr std::size_t kMaxUnprivilegedXraySessions = 8;  // of all such users together
 inline constexpr std::uint64_t kXrayMemoryBytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kLeastXrayBytes = std::uint64_t{32} << 20;
 inline constexpr std::uint64_t kXrayBytesOfUser = kXrayMemoryBytes / 4;

@@ -75,13 +75,16 @@ std::vector<std::shared_ptr<XrayRecording>> XrayRecorder::recordings() const {
 
 // A failed recording holds nothing but its reason.
 XrayHoldings XrayRecorder::held_by(uid_t uid) const {
+  const uid_t user = owners_.owner_of(uid);
   XrayHoldings held;
   for (const auto& recording : recordings()) {
     if (recording->has_failed()) continue;
     ++held.sessions;
     held.bytes += recording->memory_bytes();
     if (!recording->owner().privileged) ++held.unprivileged_sessions;
-    if (recording->owner().uid == uid) held.bytes_of_user += recording->memory_bytes();
+    if (owners_.owner_of(recording->owner().uid) == user) {
+      held.bytes_of_user += recording->memory_bytes();
+    }
   }
   return held;
 }

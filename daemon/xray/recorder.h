@@ -16,6 +16,7 @@
 
 #include "collectors/files/bounded_runner.h"
 #include "collectors/files/file_closer.h"
+#include "collectors/host/uid_owners.h"
 #include "daemon/sessions/recording.h"
 #include "daemon/storage/worker.h"
 #include "daemon/xray/apps.h"
@@ -29,9 +30,9 @@ inline constexpr std::string_view kXrayEvent = "xray";
 
 class XrayRecorder final : public Recorder {
  public:
-  // Both must outlive the recorder; the recorder its recordings.
-  XrayRecorder(boost::asio::io_context& io, XrayApps& apps)
-      : shared_{.io = io, .apps = apps, .starter = starter_} {}
+  // All must outlive the recorder; the recorder its recordings. `owners` say which uids are one user.
+  XrayRecorder(boost::asio::io_context& io, XrayApps& apps, UidOwners& owners)
+      : shared_{.io = io, .apps = apps, .starter = starter_}, owners_(owners) {}
 
   [[nodiscard]] bool records(std::string_view event) const override { return event == kXrayEvent; }
   [[nodiscard]] Result<void> check(const StartRequest& request) const override;
@@ -53,6 +54,7 @@ class XrayRecorder final : public Recorder {
                                                       std::uint64_t memory_bytes);
 
   XrayRecording::Shared shared_;
+  UidOwners& owners_;
   FileCloser closer_;
   std::map<pid_t, Result<XrayTarget>> prepared_;  // for the start() that follows at once
   std::vector<std::weak_ptr<XrayRecording>> recordings_;

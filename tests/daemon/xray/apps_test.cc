@@ -131,6 +131,28 @@ TEST_F(XrayAppsTest, AUserHasALimitThatSubordinateUidsShareAndRootHasNot) {
             (StatusInfo::User{.uid = kAppUser, .refused = {{"xray.apps_refused", 2}}}));
 }
 
+TEST(XrayAppLimits, UsersLeaveHalfToRootAndOneUserLeavesTheOthersTheirs) {
+  struct Case {
+    XrayApps::Counts connected;
+    bool for_root;
+    bool for_user;
+  };
+  for (const Case& one : std::vector<Case>{
+           {{.all = 0, .of_users = 0, .of_user = 0}, true, true},
+           {{.all = 511, .of_users = 511, .of_user = 63}, true, true},
+           {{.all = 64, .of_users = 64, .of_user = 64}, true, false},
+           {{.all = 512, .of_users = 512, .of_user = 0}, true, false},
+           {{.all = 1023, .of_users = 0, .of_user = 0}, true, true},
+           {{.all = 1023, .of_users = 512, .of_user = 0}, true, false},
+           {{.all = 1024, .of_users = 0, .of_user = 0}, false, false},
+       }) {
+    SCOPED_TRACE(std::to_string(one.connected.all) + " " + std::to_string(one.connected.of_users) +
+                 " " + std::to_string(one.connected.of_user));
+    EXPECT_EQ(XrayApps::has_room(0, one.connected), one.for_root);
+    EXPECT_EQ(XrayApps::has_room(kAppUser, one.connected), one.for_user);
+  }
+}
+
 TEST_F(XrayAppsTest, ADoorThatDiesIsReplacedAndItsAppsAreDisconnected) {
   App app(socket(), kAppUser);
   run_until([&] { return apps_->check_connected(app.pid()).has_value(); });

@@ -2,17 +2,23 @@
 
 #include "daemon/xray/recorder.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <boost/asio/co_spawn.hpp>
 #include <gmock/gmock.h>
@@ -27,6 +33,27 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+
+// A process that waits to be killed.
+class SleepingApp {
+ public:
+  SleepingApp() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::alarm(60);
+    for (;;) ::pause();
+  }
+  SleepingApp(const SleepingApp&) = delete;
+  SleepingApp& operator=(const SleepingApp&) = delete;
+  ~SleepingApp() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
 
 class XrayRecorderTest : public ::testing::Test {
  protected:
@@ -84,7 +111,9 @@ class XrayRecorderTest : public ::testing::Test {
   TemporaryDirectory directory_;
   boost::asio::io_context io_;
   std::unique_ptr<XrayApps> apps_ = XrayApps::open(io_, socket()).value();
-  XrayRecorder recorder_{io_, *apps_};
+  UidOwners owners_{directory_.path() / "subuid", directory_.path() / "passwd",
+                    std::chrono::seconds(0)};
+  XrayRecorder recorder_{io_, *apps_, owners_};
   UniqueFd app_;
 };
 
@@ -161,6 +190,37 @@ TEST_F(XrayRecorderTest, ASecondSessionOfAProcessIsRefusedAndTheEndOfTheFirstIsC
   EXPECT_THAT(recorder_.ended(), ElementsAre(Pair("app_refused", 1)));
   EXPECT_EQ(recorder_.failed(), 1);
   EXPECT_EQ(recorder_.running(), 0);
+}
+
+// Four sessions take 64, 62, 60 and 58 MiB of the user's 256, and the fifth would have less than 32.
+// All are prepared first, since a session ends once its program is found not to be instrumented.
+TEST_F(XrayRecorderTest, TheMemoryOfAUserIsThatOfTheUsersSubordinateUids) {
+  constexpr uid_t kOwner = 12345;
+  constexpr uid_t kFirst = 700'000;
+  std::ofstream(directory_.path() / "subuid") << kOwner << ":" << kFirst << ":65536\n";
+  const std::array<SleepingApp, 6> apps;
+  const auto request_for = [&apps](std::size_t app) {
+    StartRequest request = XrayRecorderTest::request();
+    request.target.pids = {static_cast<std::uint32_t>(apps.at(app).pid())};
+    return request;
+  };
+  for (std::size_t i = 0; i < apps.size(); ++i) prepare(request_for(i));
+  std::vector<std::shared_ptr<Recording>> recordings;
+  const auto start_as = [&](uid_t uid, std::size_t app) -> Result<void> {
+    auto started = recorder_.start({.id = "0000000" + std::to_string(app + 1),
+                                    .owner = {.uid = uid, .gid = uid, .pid = 0},
+                                    .start = request_for(app)});
+    if (!started) return started.error();
+    recordings.push_back(std::move(*started));
+    return {};
+  };
+  EXPECT_TRUE(start_as(kOwner, 0));
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_TRUE(start_as(kFirst + static_cast<uid_t>(i), i));
+  const Result<void> fifth = start_as(kFirst + 9, 4);
+  ASSERT_FALSE(fifth);
+  EXPECT_EQ(fifth.error().code, ErrorCode::kBusy);
+  EXPECT_THAT(fifth.error().message, HasSubstr("one user"));
+  EXPECT_TRUE(start_as(kFirst + 65'536, 5)) << "another user";
 }
 
 }  // namespace
