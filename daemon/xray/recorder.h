@@ -30,7 +30,8 @@ inline constexpr std::string_view kXrayEvent = "xray";
 
 class XrayRecorder final : public Recorder {
  public:
-  // All must outlive the recorder; the recorder its recordings. `owners` say which uids are one user.
+  // All must outlive the recorder; the recorder its recordings. `owners` say which uids are one
+  // user.
   XrayRecorder(boost::asio::io_context& io, XrayApps& apps, UidOwners& owners)
       : shared_{.io = io, .apps = apps, .starter = starter_}, owners_(owners) {}
 

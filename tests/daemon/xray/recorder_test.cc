@@ -192,13 +192,13 @@ TEST_F(XrayRecorderTest, ASecondSessionOfAProcessIsRefusedAndTheEndOfTheFirstIsC
   EXPECT_EQ(recorder_.running(), 0);
 }
 
-// Four sessions take 64, 62, 60 and 58 MiB of the user's 256, and the fifth would have less than 32.
-// All are prepared first, since a session ends once its program is found not to be instrumented.
+// Four sessions take 64, 62, 60 and 58 MiB of the user's 256, and the fifth would get less than 32.
+// All are prepared first: a session ends once its program is found not to be instrumented.
 TEST_F(XrayRecorderTest, TheMemoryOfAUserIsThatOfTheUsersSubordinateUids) {
   constexpr uid_t kOwner = 12345;
   constexpr uid_t kFirst = 700'000;
   std::ofstream(directory_.path() / "subuid") << kOwner << ":" << kFirst << ":65536\n";
-  const std::array<SleepingApp, 6> apps;
+  const std::array<SleepingApp, 6> apps{};
   const auto request_for = [&apps](std::size_t app) {
     StartRequest request = XrayRecorderTest::request();
     request.target.pids = {static_cast<std::uint32_t>(apps.at(app).pid())};
