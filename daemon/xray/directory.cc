@@ -1,6 +1,5 @@
 #include "daemon/xray/directory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -9,9 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <climits>
 #include <filesystem>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "collectors/host/clock.h"
 #include "collectors/xray/log_result.h"
@@ -24,15 +25,20 @@ namespace profd {
 namespace {
 
 using boost::asio::posix::stream_descriptor;
-constexpr std::string_view kTracePrefix = "xray-log.";
 // Reading a trace of 1 GiB takes some seconds.
 constexpr ParserLimits kLimits{.memory_bytes = xray::kLogMemoryBytes,
                                .answer_bytes = xray::kLogResultBytes,
                                .cpu_time = std::chrono::milliseconds(60'000),
                                .wall_time = std::chrono::milliseconds(120'000)};
 
-// Entries of the directory, which every user may fill.
-constexpr std::size_t kMaxScanned = std::size_t{1} << 16;
+// In one turn of the io thread, which others need: an open takes some 20 us.
+constexpr std::size_t kMaxOpensOfTurn = 64;
+// An event with a name takes its fixed part and as much for the name, at least.
+constexpr std::size_t kEventBytesOfTurn = kMaxOpensOfTurn * 2 * sizeof(inotify_event);
+static_assert(kEventBytesOfTurn >= sizeof(inotify_event) + NAME_MAX + 1);
+
+// Between two scans, as when a user makes more events than the daemon reads.
+constexpr std::chrono::seconds kScanPause{1};
 
 // Reads a trace and writes its result. On the worker.
 Result<StoredResult> write_trace(const std::string& results_dir, int trace, CodeNaming& naming,
@@ -85,6 +91,7 @@ XrayDirectory::XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd ev
     : parts_(parts),
       directory_(std::move(directory)),
       events_(parts.io, events.release()),
+      scan_pause_(parts.io),
       retry_(parts.io),
       stamp_(std::filesystem::path(parts.store.directory()).parent_path() / "xray-read"),
       worker_(std::move(parser), "xray-worker") {
@@ -101,6 +108,7 @@ void XrayDirectory::stop() {
   events_.close(ignored);
   waiting_.clear();
   retry_.cancel();
+  scan_pause_.cancel();
 }
 
 boost::asio::awaitable<void> XrayDirectory::watch() {
@@ -113,7 +121,7 @@ boost::asio::awaitable<void> XrayDirectory::watch() {
 
 // No coroutine: g++ 12 does not align the variables of one.
 void XrayDirectory::read_events() {
-  alignas(inotify_event) std::array<char, 4096> bytes{};
+  alignas(inotify_event) std::array<char, kEventBytesOfTurn> bytes{};
   const ssize_t got = ::read(events_.native_handle(), bytes.data(), bytes.size());
   for (ssize_t at = 0; at < got;) {
     const auto* const event = reinterpret_cast<const inotify_event*>(bytes.data() + at);
@@ -127,26 +135,43 @@ void XrayDirectory::read_events() {
   }
 }
 
-// Adds the traces that have changed since all were read. The queue finds those that it has already.
+// A scan that is under way continues to its end, so that many events don't keep it from finding the
+// last traces.
 void XrayDirectory::scan() {
-  const int fd = ::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
-  if (!entries)
-    return log::warn("{}", fail_errno("could not scan the directory of traces").message);
-  for (std::size_t i = 0; i < kMaxScanned; ++i) {
-    const dirent* const entry = ::readdir(entries.get());
-    if (entry == nullptr) return;
-    struct stat status {};
-    if (::fstatat(directory_.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    // The change time: the owner of a file cannot set it, only change the file.
-    if (nanoseconds_of(status.st_ctim) > complete_ns_) add(entry->d_name);
+  is_scan_wanted_ = true;
+  if (std::exchange(is_scanning_, true)) return;
+  spawn(parts_.io, scan_all());
+}
+
+boost::asio::awaitable<void> XrayDirectory::scan_all() {
+  while (std::exchange(is_scan_wanted_, false) && events_.is_open()) {
+    const Result<void> begun = scan_.begin(directory_.get());
+    if (!begun) log::warn("{}", begun.error().message);
+    while (events_.is_open() && add_some()) {
+      co_await yield();
+    }
+    if (!is_scan_wanted_ || !events_.is_open()) continue;
+    scan_pause_.expires_after(kScanPause);
+    co_await wait_for(scan_pause_);
   }
+  is_scanning_ = false;
+  if (events_.is_open()) begin_reading();  // which sets the stamp, also if there is nothing to read
+}
+
+// Adds some of the traces that have changed since all were read. The queue finds those that it has
+// already. False: the scan is over.
+bool XrayDirectory::add_some() {
+  return scan_.step([this](const char* name, const struct stat& status) {
+    // The change time: the owner of a file cannot set it, only change the file.
+    if (nanoseconds_of(status.st_ctim) > complete_ns_) add(name);
+  });
 }
 
 // Called when no trace can be read: a daemon that ends before finds unread traces again at its next
 // start. It does not find those that wait for room, since otherwise one owner could have all traces
-// of the others read twice.
+// of the others read twice. A scan under way has not found all traces that are older than others.
 void XrayDirectory::set_stamp() {
+  if (is_scanning_ || newest_ns_ == 0) return;  // 0: no trace was added
   if (std::exchange(complete_ns_, newest_ns_) == newest_ns_) return;
   const UniqueFd stamp(
       ::open(stamp_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
@@ -230,14 +255,25 @@ bool XrayDirectory::has_room(uid_t user) const {
   return static_cast<std::size_t>(results) < kMaxResultsOfUid;
 }
 
+// True: there may be more of them, for another turn.
+bool XrayDirectory::add_deferred() {
+  if (!parts_.closer.has_room()) return false;  // they would be deferred again
+  const std::vector<std::string> names = waiting_.take_deferred(kMaxOpensOfTurn);
+  for (const std::string& name : names) add(name);
+  return names.size() == kMaxOpensOfTurn;
+}
+
 std::optional<XrayDirectory::Trace> XrayDirectory::next() {
-  for (const std::string& name : waiting_.take_deferred()) add(name);
   return waiting_.next(std::chrono::steady_clock::now(),
                        [this](uid_t user) { return has_room(user); });
 }
 
 boost::asio::awaitable<void> XrayDirectory::read_all() {
   while (events_.is_open()) {
+    if (add_deferred()) {
+      co_await yield();
+      continue;
+    }
     if (auto trace = next()) {
       const auto begin = std::chrono::steady_clock::now();
       auto reading = read(*trace);
@@ -262,15 +298,16 @@ boost::asio::awaitable<void> XrayDirectory::read_all() {
   is_reading_ = false;
 }
 
-// The writer chose the pid in the trace, so a process of another user is not believed to be it.
-XrayTarget XrayDirectory::writer_of(const Trace& trace, pid_t process) {
-  if (process > 0 && effective_uid_of(process) == trace.owner) {
+// The writer chose the pid in the trace, so a process of another user is not believed to be it. On
+// the worker, since the program may take 50 ms to open.
+XrayTarget XrayDirectory::writer_of(const std::string& trace, uid_t owner, pid_t process) {
+  if (process > 0 && effective_uid_of(process) == owner) {
     auto found = find_xray_target(process, runner_, parts_.closer);
     if (found) return std::move(*found);
   }
   XrayTarget unknown;
   unknown.pid = process;
-  unknown.comm = trace.name.substr(kTracePrefix.size());
+  unknown.comm = trace.substr(kTracePrefix.size());
   unknown.comm.resize(std::min(unknown.comm.size(), unknown.comm.rfind('.')));
   return unknown;
 }
@@ -291,14 +328,16 @@ boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
   XrayMeasurement measurement{.session = result.info.result,
                               .started = std::chrono::system_clock::now(),
                               .lasted = {},
-                              .target = writer_of(trace, *process),
+                              .target = {},
                               .privileged = trace.owner == 0,
                               .end = {},
                               .result = {}};
   const ResultAccount account = parts_.store.account_of(result.user);
-  auto write = [results_dir = parts_.store.directory(), file = trace.file,
+  auto write = [this, name = trace.name, owner = trace.owner, process = *process,
+                results_dir = parts_.store.directory(), file = trace.file,
                 measurement = std::move(measurement), account,
                 result = std::move(result)](CodeNaming& naming) mutable {
+    measurement.target = writer_of(name, owner, process);
     return write_trace(results_dir, file->get(), naming, measurement, std::move(result), account);
   };
   co_return co_await worker_.run(std::move(write));

@@ -7,7 +7,7 @@
 // wait. The time of a stamp file beside the results says which traces are read, so that those left
 // while profd did not run are found at the start. The program that wrote a trace is found by the
 // pid in the trace, if it still runs; otherwise functions have numbers instead of names. On the io
-// thread.
+// thread, of which a turn handles 64 events or entries of the directory at most.
 
 #pragma once
 
@@ -33,6 +33,7 @@
 #include "collectors/parser/parser.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
+#include "daemon/xray/directory_scan.h"
 #include "daemon/xray/queue.h"
 #include "daemon/xray/writer.h"
 #include "formats/base/result.h"
@@ -85,18 +86,25 @@ class XrayDirectory {
   void defer(const std::string& name);
   void begin_reading();
   void scan();
+  boost::asio::awaitable<void> scan_all();
+  bool add_some();
+  bool add_deferred();
   void set_stamp();
   void refuse(const std::string& name, uid_t owner, const std::string& why);
   [[nodiscard]] bool has_room(uid_t user) const;
   [[nodiscard]] std::optional<Trace> next();
   boost::asio::awaitable<void> read_all();
   boost::asio::awaitable<Result<StoredResult>> read(Trace& trace);
-  XrayTarget writer_of(const Trace& trace, pid_t process);
+  XrayTarget writer_of(const std::string& trace, uid_t owner, pid_t process);
 
   Parts parts_;
   UniqueFd directory_;
   boost::asio::posix::stream_descriptor events_;
-  BoundedRunner runner_;
+  BoundedRunner runner_;  // of the worker
+  DirectoryScan scan_;
+  bool is_scanning_ = false;
+  bool is_scan_wanted_ = false;  // once more, when the present one is over
+  boost::asio::steady_timer scan_pause_;
   XrayQueue waiting_;
   bool is_reading_ = false;
   boost::asio::steady_timer retry_;

@@ -105,10 +105,12 @@ std::optional<XrayQueue::Trace> XrayQueue::next(Clock::time_point now,
   return std::nullopt;
 }
 
-std::vector<std::string> XrayQueue::take_deferred() {
+std::vector<std::string> XrayQueue::take_deferred(std::size_t most) {
   std::vector<std::string> taken;
   for (auto& [owner, names] : deferred_) {
-    for (std::size_t places = free_places_of(owner); places > 0 && !names.empty(); --places) {
+    const std::size_t left = most - taken.size();
+    for (std::size_t places = std::min(free_places_of(owner), left); places > 0 && !names.empty();
+         --places) {
       taken.push_back(std::move(names.front()));
       names.pop_front();
     }

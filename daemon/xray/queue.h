@@ -60,9 +60,9 @@ class XrayQueue {
   // Defers a trace without a file, whatever places there are. An error says why it is refused.
   Result<void> defer(const Trace& trace);
 
-  // Returns the names of deferred traces for which there are places now; the caller opens and adds
-  // them again.
-  std::vector<std::string> take_deferred();
+  // Returns the names of deferred traces for which there are places now, but no more than `most`;
+  // the caller opens and adds them again.
+  std::vector<std::string> take_deferred(std::size_t most = kMaxDeferred);
 
   void count_reading(uid_t owner, std::chrono::nanoseconds time, Clock::time_point now);
 

@@ -59,6 +59,22 @@ TEST(XrayQueue, DeferredTracesGetFreePlacesInTheirOrder) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(XrayQueue, DeferredTracesOfManyOwnersCanBeTakenInParts) {
+  XrayQueue queue;
+  for (uid_t owner = 500; owner < 503; ++owner) {
+    for (ino_t i = 0; i < 2; ++i) {
+      ASSERT_TRUE(queue.defer({.name = std::to_string(owner) + "." + std::to_string(i),
+                               .file = {},
+                               .owner = owner,
+                               .user = owner}));
+    }
+  }
+  EXPECT_THAT(queue.take_deferred(3), ElementsAre("500.0", "500.1", "501.0"));
+  EXPECT_THAT(queue.take_deferred(2), ElementsAre("501.1", "502.0"));
+  EXPECT_THAT(queue.take_deferred(2), ElementsAre("502.1"));
+  EXPECT_TRUE(queue.empty());
+}
+
 TEST(XrayQueue, AnOwnerWithoutRoomForAResultWaitsAndOthersDoNot) {
   XrayQueue queue;
   ASSERT_TRUE(*add(queue, 500, file(1)));
