@@ -229,6 +229,7 @@ class Daemon final : public Service {
                                    .aggregator = aggregator_,
                                    .drain_loop = drain_loop_,
                                    .limits = limits_,
+                                   .owners = uid_owners_,
                                    .naming = &naming_,
                                    .refusals = &refusals_}};
   // Where libprofd_xray looks for it.

@@ -32,9 +32,19 @@ std::uint64_t left(std::uint64_t limit, std::uint64_t used) {
   return limit - std::min(limit, used);
 }
 
+std::uint64_t room_of_session(const SessionSamples& session) {
+  const std::uint64_t room = left(session.limit_bytes, session.bytes);
+  return session.charged ? std::min(room, session.charged->room()) : room;
+}
+
+void add_bytes(SessionSamples& session, std::uint64_t bytes) {
+  session.bytes += bytes;
+  if (session.charged) session.charged->add(bytes);
+}
+
 // For stacks and processes of this user, or of root (0).
 std::uint64_t room_of(const SessionSamples& session, std::uint32_t payer) {
-  const std::uint64_t all = left(session.limit_bytes, session.bytes);
+  const std::uint64_t all = room_of_session(session);
   if (session.shares == MemoryShares::kNone || payer == 0) return all;
   const auto known = session.bytes_of_user.find(payer);
   const std::uint64_t own = known == session.bytes_of_user.end() ? 0 : known->second;
@@ -45,7 +55,7 @@ std::uint64_t room_of(const SessionSamples& session, std::uint32_t payer) {
 }
 
 void charge(SessionSamples& session, std::uint32_t payer, std::uint64_t bytes) {
-  session.bytes += bytes;
+  add_bytes(session, bytes);
   if (session.shares == MemoryShares::kNone || payer == 0) return;
   session.bytes_of_user[payer] += bytes;
   session.bytes_of_users += bytes;
@@ -53,6 +63,7 @@ void charge(SessionSamples& session, std::uint32_t payer, std::uint64_t bytes) {
 
 void discharge(SessionSamples& session, std::uint32_t payer, std::uint64_t bytes) {
   session.bytes -= bytes;
+  if (session.charged) session.charged->remove(bytes);
   if (session.shares == MemoryShares::kNone || payer == 0) return;
   session.bytes_of_user[payer] -= bytes;
   session.bytes_of_users -= bytes;
@@ -80,10 +91,11 @@ bool may_have_jit_code(const SampleView& sample, const ProcessTable& processes) 
 }  // namespace
 
 void Aggregator::open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads,
-                      MemoryShares shares) {
+                      MemoryShares shares, std::shared_ptr<ChargedBytes> charged) {
   SessionSamples& session = sessions_.at(slot).emplace();
   session.limit_bytes = limit_bytes;
   session.shares = shares;
+  session.charged = std::move(charged);
   if (with_threads) session.threads.emplace();
 }
 
@@ -100,7 +112,8 @@ SessionSamples Aggregator::close(SessionSlot slot) {
 SessionSamples Aggregator::take(SessionSlot slot) {
   SessionSamples taken = close(slot);
   taken.times.reset();
-  open(slot, taken.limit_bytes, taken.threads.has_value(), taken.shares);
+  open(slot, taken.limit_bytes, taken.threads.has_value(), taken.shares,
+       taken.charged ? taken.charged->another() : nullptr);
   return taken;
 }
 
@@ -190,7 +203,7 @@ bool Aggregator::add_without_frames(SessionSamples& session, ProcessSamples& pro
   bare.words = bare.kernel_frames = bare.user_frames = bare.mapping_ids = {};
   const std::uint64_t before = process.stacks.bytes();
   const bool is_first = process.stacks.stacks().empty();
-  const std::uint64_t room = left(session.limit_bytes, session.bytes);
+  const std::uint64_t room = room_of_session(session);
   if (process.stacks.add(bare, StackTable::hash_of(bare), room, thread) ==
       StackTable::Added::kNoRoom) {
     return false;
@@ -216,7 +229,7 @@ std::uint32_t Aggregator::thread_of(SessionSamples& session, const SampleView& s
   const std::uint32_t known = session.threads->size();
   const auto thread = session.threads->add(
       text_of(sample.thread), image == nullptr ? std::string_view() : image->comm, payer);
-  if (session.threads->size() != known) session.bytes += ThreadNames::kNameBytes;
+  if (session.threads->size() != known) add_bytes(session, ThreadNames::kNameBytes);
   if (!thread && refusals_ != nullptr) refusals_->add(payer, kThreadNames);
   return thread.value_or(ThreadNames::kOther);
 }
@@ -246,10 +259,10 @@ void Aggregator::keep_tick(SessionSamples& session, ProcessSamples& process,
   if (ticks >= times.until) return;
   const auto tick = static_cast<std::uint32_t>(ticks);
   try {
-    const std::uint64_t room = std::min(times.room_bytes, left(session.limit_bytes, session.bytes));
+    const std::uint64_t room = std::min(times.room_bytes, room_of_session(session));
     const auto taken = process.times.add({process.stacks.last_counted(), tick}, room);
     times.room_bytes -= taken.value_or(0);
-    session.bytes += taken.value_or(0);
+    add_bytes(session, taken.value_or(0));
     if (!taken) times.until = tick;
   } catch (const std::exception&) {  // no memory
     times.until = tick;

@@ -3,7 +3,8 @@
 //
 // A sample costs one hash, and one look-up of the process and one of the stack for each session:
 // about 100 ns in all. The memory of a session is bounded: over its limit, samples of known stacks
-// still count and others are refused, with their number.
+// still count and others are refused, with their number. So they are where the owner of the session
+// has no room left in the budget of all unprivileged users (sample_budget.h).
 //
 // In a session of all users' processes, unprivileged users together have half of the memory, and
 // one an eighth, or more while they have less than a quarter. Over that, a sample with a new stack
@@ -25,6 +26,7 @@
 #include "collectors/host/user_refusals.h"
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"
+#include "daemon/samples/sample_budget.h"
 #include "daemon/samples/stack_table.h"
 #include "daemon/samples/thread_names.h"
 #include "daemon/samples/time_log.h"
@@ -61,7 +63,7 @@ struct KeptTimes {
 struct SessionSamples {
   boost::unordered_flat_map<ProcessKey, ProcessSamples, ProcessKeyHash> processes;
   std::uint64_t samples = 0;     // counted in the stacks
-  std::uint64_t refused = 0;     // lost to the memory limit
+  std::uint64_t refused = 0;     // lost to the memory limit, or to the budget
   std::uint64_t period_sum = 0;  // of the samples' periods, in the event's unit
   std::uint64_t bytes = 0;       // of memory, an upper bound
   std::uint64_t limit_bytes = 0;
@@ -70,6 +72,7 @@ struct SessionSamples {
   boost::unordered_flat_map<std::uint32_t, std::uint64_t> bytes_of_user{};  // by payer, not of root
   std::optional<ThreadNames> threads{};  // of the stacks; none: threads are not distinguished
   std::optional<KeptTimes> times{};
+  std::shared_ptr<ChargedBytes> charged{};  // `bytes`, in the budget of users; null: not one's
 };
 
 class Aggregator final : public SampleSink {
@@ -82,9 +85,11 @@ class Aggregator final : public SampleSink {
   static constexpr std::string_view kThreadNames = "thread_names";
 
   // Samples of a slot are counted from open() to close(). Samples of a slot that is not open are
-  // ignored, and show up as the difference in their session's ledger.
+  // ignored, and show up as the difference in their session's ledger. `charged` is empty, and null
+  // for a session whose owner has no budget.
   void open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads = false,
-            MemoryShares shares = MemoryShares::kNone);
+            MemoryShares shares = MemoryShares::kNone,
+            std::shared_ptr<ChargedBytes> charged = nullptr);
   // From now on the times of the slot's samples are kept, since this one by CLOCK_MONOTONIC, until
   // they take an eighth of the session's memory, or kMaxTimeBytes. take() ends that. The memory is
   // the session's, not a user's: a user's samples take as much of it as of the CPUs.

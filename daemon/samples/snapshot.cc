@@ -41,6 +41,7 @@ void add_counts(SessionSnapshot& snapshot, const SessionSamples& samples) {
 void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples, ProcessTable& processes) {
   add_counts(snapshot, samples);
   snapshot.threads = std::move(samples.threads);
+  snapshot.charged = std::move(samples.charged);
   const auto places = by_pid_and_start(samples);
   snapshot.processes.reserve(places.size());
   for (auto* const place : places) {

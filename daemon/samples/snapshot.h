@@ -45,6 +45,8 @@ struct SessionSnapshot {
   std::uint64_t refused = 0;  // by the memory limit
   std::uint64_t period_sum = 0;
   std::uint64_t bytes = 0;  // of memory, an upper bound
+  // What the samples take of the budget of users, until they are destroyed; null: nothing.
+  std::shared_ptr<ChargedBytes> charged{};
 };
 
 // Fills in the samples, and the image of each process as it is now. The time grows with the number
@@ -52,7 +54,7 @@ struct SessionSnapshot {
 void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples, ProcessTable& processes);
 
 // The same of a session that goes on. The words of the stacks and the images are shared; what is
-// copied is about 40 bytes for each stack.
+// copied is about 40 bytes for each stack. `snapshot.charged` is the caller's to set.
 void add_copy(SessionSnapshot& snapshot, const SessionSamples& samples, ProcessTable& processes);
 
 }  // namespace profd

@@ -17,6 +17,8 @@ struct SessionLimits {
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of privileged callers' sessions
   // Of all data of one unprivileged caller; each of its sessions gets an equal share.
   std::uint64_t unprivileged_max_bytes = std::uint64_t{64} << 20;
+  // Of the samples in memory of all such callers together (daemon/samples/sample_budget.h).
+  std::uint64_t unprivileged_samples_bytes = std::uint64_t{48} << 20;
   std::size_t unprivileged_max_sessions = 4;
   std::size_t unprivileged_max_dumps = 4;  // stored or being written
   // Of all such callers together, since the samples of each have up to unprivileged_max_bytes,

@@ -26,6 +26,9 @@ constexpr int kCopyTries = 20;
 constexpr std::chrono::seconds kSettleTimeout{1};
 constexpr std::chrono::milliseconds kSettlePause{2};
 
+// A copy has the counts of the stacks and shares their words: less than this part of the memory.
+constexpr std::uint64_t kPartOfCopy = 2;
+
 // Until the processes of a target by pids are added.
 constexpr std::chrono::milliseconds kBeginPause{1};
 
@@ -73,7 +76,8 @@ class SampleRecorder::SampleRecording final : public Recording {
         owner().privileged ? limits.session_max_bytes
                            : limits.unprivileged_max_bytes / limits.unprivileged_max_sessions;
     parts_.aggregator.open(slot_, limit, with_threads,
-                           owner().privileged ? MemoryShares::kUsers : MemoryShares::kNone);
+                           owner().privileged ? MemoryShares::kUsers : MemoryShares::kNone,
+                           recorder_.nothing_charged_for(owner()));
     // Samples have the times of this clock.
     parts_.aggregator.keep_times(slot_, std::chrono::steady_clock::now().time_since_epoch());
     recorder_.count_running(+1);
@@ -253,10 +257,20 @@ class SampleRecorder::SampleRecording final : public Recording {
   }
 
   Result<SessionSnapshot> copy_samples(const SlotLedger& ledger) const {
+    const SessionSamples& samples = parts_.aggregator.samples(slot_);
     SessionSnapshot snapshot = empty_snapshot();
     snapshot.ledger = ledger;
+    if (samples.charged) {
+      const std::uint64_t bytes = samples.bytes / kPartOfCopy;
+      if (bytes > samples.charged->room()) {
+        return fail(ErrorCode::kTooLarge, "your sessions have all memory that you may have now",
+                    "profctl stop " + id() + " fetches the samples");
+      }
+      snapshot.charged = samples.charged->another();
+      snapshot.charged->add(bytes);
+    }
     try {
-      add_copy(snapshot, parts_.aggregator.samples(slot_), parts_.aggregator.processes());
+      add_copy(snapshot, samples, parts_.aggregator.processes());
     } catch (const std::bad_alloc&) {
       return fail(ErrorCode::kTooLarge, "no memory for a copy of the samples of " + id());
     }
@@ -306,7 +320,14 @@ class SampleRecorder::SampleRecording final : public Recording {
 };
 
 SampleRecorder::SampleRecorder(Parts parts)
-    : parts_(parts), cgroups_(parts.io, find_cgroup_mount()) {}
+    : parts_(parts),
+      budget_(std::make_shared<SampleBudget>(parts.limits.unprivileged_samples_bytes)),
+      cgroups_(parts.io, find_cgroup_mount()) {}
+
+std::shared_ptr<ChargedBytes> SampleRecorder::nothing_charged_for(const Caller& owner) const {
+  const std::optional<uid_t> user = user_of(owner, parts_.owners);
+  return user ? std::make_shared<ChargedBytes>(budget_, *user) : nullptr;
+}
 
 bool SampleRecorder::records(std::string_view /*event*/) const { return true; }
 

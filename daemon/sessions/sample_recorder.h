@@ -12,11 +12,13 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "collectors/host/uid_owners.h"
 #include "collectors/host/user_refusals.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"
 #include "daemon/samples/jit_naming.h"
+#include "daemon/samples/sample_budget.h"
 #include "daemon/sessions/caller_limits.h"
 #include "daemon/sessions/cgroup_tree.h"
 #include "daemon/sessions/recording.h"
@@ -32,6 +34,7 @@ class SampleRecorder final : public Recorder {
     Aggregator& aggregator;  // the sink of `source`
     DrainLoop& drain_loop;
     const SessionLimits& limits;
+    UidOwners& owners;
     JitNaming* naming = nullptr;       // null: JIT code has no names
     UserRefusals* refusals = nullptr;  // null: samples over the limit are not counted by user
   };
@@ -47,12 +50,18 @@ class SampleRecorder final : public Recorder {
 
   [[nodiscard]] std::size_t running() const { return running_; }
 
+  // Of the samples of unprivileged callers.
+  [[nodiscard]] const SampleBudget& budget() const { return *budget_; }
+
  private:
   class SampleRecording;
 
   void count_running(std::ptrdiff_t change);
+  // Null: a privileged caller.
+  [[nodiscard]] std::shared_ptr<ChargedBytes> nothing_charged_for(const Caller& owner) const;
 
   Parts parts_;
+  std::shared_ptr<SampleBudget> budget_;  // also that of samples that outlive the recorder
   CgroupTree cgroups_;
   std::size_t running_ = 0;
 };

@@ -260,5 +260,87 @@ TEST_F(SmallSessionsTest, CountsTheSamplesThatAreBeingWritten) {
   EXPECT_EQ(second->error().code, ErrorCode::kTooLarge);
 }
 
+// Each session has room for more than one user's part of the budget: 128 KiB alone, else 32 KiB.
+class BudgetSessionsTest : public SessionsTest {
+ protected:
+  BudgetSessionsTest()
+      : SessionsTest({.session_max_bytes = 1 << 30,
+                      .unprivileged_max_bytes = 1 << 20,
+                      .unprivileged_samples_bytes = 256 << 10}) {}
+
+  // Each sample has a stack of its own, which takes over 100 bytes.
+  void fill(SessionSlot slot, std::uint64_t samples) {
+    for (std::uint64_t i = 0; i < samples; ++i) source_.take(sample_at(++address_), slot);
+    source_.drain();
+  }
+
+  std::uint64_t address_ = 1000;
+};
+
+TEST_F(BudgetSessionsTest, OneUsersSamplesLeaveOthersTheirPartAndRootAll) {
+  const std::string of_alice = start(kAlice, by_comm("x")).value();
+  const std::string of_bob = start(kBob, by_comm("x")).value();
+  const std::string of_root = start(kRoot, everything()).value();
+  fill(0, 2000);
+  const std::uint64_t first = budget_bytes();
+  EXPECT_LE(first, 128U << 10);
+  EXPECT_GT(first, 100U << 10);
+  fill(1, 1000);
+  const std::uint64_t second = budget_bytes() - first;
+  EXPECT_LE(second, 32U << 10);
+  EXPECT_GT(second, 16U << 10);
+  fill(2, 5000);
+  EXPECT_EQ(sessions().session(kRoot, of_root)->samples, 5000U);
+  EXPECT_EQ(sessions().session(kRoot, of_root)->lost, 0U);
+  EXPECT_EQ(budget_bytes(), first + second);
+
+  const Result<ResultInfo> stopped = stop(kAlice, of_alice);
+  ASSERT_TRUE(stopped) << stopped.error().message;
+  const SessionLedger& ledger = stopped->summary.ledger;
+  EXPECT_GT(ledger.lost.at("memory_limit"), 0U);
+  EXPECT_EQ(ledger.difference(), 0);
+  EXPECT_EQ(refusals_.users().at(0).uid, kAlice.uid);
+  EXPECT_EQ(refusals_.users().at(0).refused.at("ledger.lost.memory_limit"),
+            ledger.lost.at("memory_limit"));
+  run_until([&] { return budget_bytes() == second; });  // Alice's are on the disk
+}
+
+TEST_F(BudgetSessionsTest, SamplesThatCouldNotBeStoredAreChargedUntilTheyAreRemoved) {
+  const std::string id = start(kAlice, by_comm("x")).value();
+  fill(0, 100);
+  const std::uint64_t charged = budget_bytes();
+  EXPECT_GT(charged, 100U * 64);
+  results().set_max_bytes(800);  // of which a user has 100, less than an empty result takes
+  EXPECT_EQ(stop(kAlice, id).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(budget_bytes(), charged);
+  ASSERT_TRUE(sessions().remove_result(kAlice, id));
+  run_until([&] { return budget_bytes() == 0; });
+}
+
+TEST_F(BudgetSessionsTest, ADumpNeedsRoomForItsCopy) {
+  const std::string id = start(kAlice, by_comm("x")).value();
+  fill(0, 100);
+  const std::uint64_t charged = budget_bytes();
+  EXPECT_TRUE(dump(kAlice, id));
+  run_until([&] { return budget_bytes() == charged; });
+  fill(0, 2000);
+  const Result<ResultInfo> refused = dump(kAlice, id);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+  EXPECT_THAT(refused.error().hint, HasSubstr("profctl stop " + id));
+}
+
+TEST_F(BudgetSessionsTest, SubordinateUidsHaveTheirUsersPart) {
+  constexpr uid_t kFirst = 100'000;
+  std::ofstream(windows_.state() / "subuid") << kAlice.uid << ":" << kFirst << ":65536\n";
+  start(kAlice, by_comm("x")).value();
+  const Caller subordinate{.uid = kFirst + 7, .gid = 1};
+  const std::string id = start(subordinate, by_comm("x")).value();
+  fill(0, 2000);
+  fill(1, 1000);
+  EXPECT_EQ(sessions().session(subordinate, id)->samples, 0U);
+  EXPECT_EQ(sessions().session(subordinate, id)->lost, 1000U);
+}
+
 }  // namespace
 }  // namespace profd

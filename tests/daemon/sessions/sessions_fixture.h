@@ -68,6 +68,8 @@ class SessionsTest : public testing::Test {
   Sessions& sessions() { return daemon_->sessions; }
   ResultStore& results() { return daemon_->results; }
   WindowHistory& history() { return daemon_->history; }
+  // Of the samples of unprivileged callers.
+  std::uint64_t budget_bytes() const { return daemon_->recorder.budget().bytes(); }
 
   using Operation = boost::asio::awaitable<Result<ResultInfo>> (Sessions::*)(Caller, std::string);
 
@@ -134,6 +136,7 @@ class SessionsTest : public testing::Test {
                     .aggregator = test.aggregator_,
                     .drain_loop = drain_loop,
                     .limits = test.limits_,
+                    .owners = test.owners_,
                     .refusals = &test.refusals_}),
           sessions({.io = test.io_,
                     .results = results,
