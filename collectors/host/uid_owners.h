@@ -1,7 +1,7 @@
 // Whose a uid is: its own, or, for a subordinate uid, the user's whose range it is in. All limits
 // of one user count by it, since a user with 65,536 subordinate uids would otherwise be as many
 // users. A subordinate uid of root's is its own: it is of a container, whose users are not root.
-// The ranges of a user whom /etc/passwd lacks (LDAP, SSSD) are one user, apart from its own uid.
+// The ranges of a name that /etc/passwd lacks (LDAP, SSSD) are one user, apart from its own uid.
 //
 // Reads /etc/subuid, which only root writes, and /etc/passwd when one of both has changed, and
 // checks that once a second at most. Without /etc/subuid each uid is its own. Not thread safe.

@@ -23,7 +23,7 @@ struct SubordinateRange {
 inline constexpr std::size_t kMaxSubordinateRanges = 4096;
 
 // Lines are NAME:FIRST:COUNT or UID:FIRST:COUNT, in decimal. `uids` has the uids of names. A name
-// that it lacks is of a user whom another service knows (LDAP, SSSD): the owner of all ranges of
+// that it lacks is of a user that another service knows (LDAP, SSSD): the owner of all ranges of
 // that name is the first uid of the first one. Lines of another form, with a range from uid 0 or
 // with uids over 32 bits are skipped, and so are names that begin with '#', '+' or '-'.
 [[nodiscard]] std::vector<SubordinateRange> parse_subordinate_uids(
