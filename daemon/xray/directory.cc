@@ -138,21 +138,28 @@ void XrayDirectory::read_events() {
 // A scan that is under way continues to its end, so that many events don't keep it from finding the
 // last traces.
 void XrayDirectory::scan() {
-  is_scan_wanted_ = true;
-  if (std::exchange(is_scanning_, true)) return;
-  spawn(parts_.io, scan_all());
+  is_scan_wanted_ = is_scanning_;
+  if (is_scanning_) return;
+  begin_scan();
+  is_scanning_ = add_some();
+  if (is_scanning_) spawn(parts_.io, scan_rest());
 }
 
-boost::asio::awaitable<void> XrayDirectory::scan_all() {
-  while (std::exchange(is_scan_wanted_, false) && events_.is_open()) {
-    const Result<void> begun = scan_.begin(directory_.get());
-    if (!begun) log::warn("{}", begun.error().message);
-    while (events_.is_open() && add_some()) {
-      co_await yield();
-    }
-    if (!is_scan_wanted_ || !events_.is_open()) continue;
+void XrayDirectory::begin_scan() {
+  const Result<void> begun = scan_.begin(directory_.get());
+  if (!begun) log::warn("{}", begun.error().message);
+}
+
+boost::asio::awaitable<void> XrayDirectory::scan_rest() {
+  while (is_scanning_ && events_.is_open()) {
+    co_await yield();
+    if (!events_.is_open()) break;
+    is_scanning_ = add_some();
+    if (is_scanning_ || !std::exchange(is_scan_wanted_, false)) continue;
+    is_scanning_ = true;
     scan_pause_.expires_after(kScanPause);
     co_await wait_for(scan_pause_);
+    if (events_.is_open()) begin_scan();
   }
   is_scanning_ = false;
   if (events_.is_open()) begin_reading();  // which sets the stamp, also if there is nothing to read

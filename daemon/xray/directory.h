@@ -86,7 +86,8 @@ class XrayDirectory {
   void defer(const std::string& name);
   void begin_reading();
   void scan();
-  boost::asio::awaitable<void> scan_all();
+  void begin_scan();
+  boost::asio::awaitable<void> scan_rest();
   bool add_some();
   bool add_deferred();
   void set_stamp();

@@ -98,6 +98,14 @@ TEST_F(XrayDirectoryTest, TracesLeftWhileTheDaemonDidNotRunAreReadOnce) {
   EXPECT_EQ(watch_until(1).logs, 1U);
 }
 
+// One turn of the io thread finds only some of them.
+TEST_F(XrayDirectoryTest, ManyTracesLeftWhileTheDaemonDidNotRunAreAllRead) {
+  constexpr int kTraces = 100;
+  for (int i = 0; i < kTraces; ++i) leave_trace(traces() / ("xray-log.work." + std::to_string(i)));
+  EXPECT_EQ(watch_until(kTraces).logs, kTraces + 0U);
+  EXPECT_EQ(watch_until(0).logs, 0U) << "each once";
+}
+
 TEST_F(XrayDirectoryTest, FilesThatAreNoTracesAreCounted) {
   std::ofstream(traces() / "xray-log.work.aaaaaa") << std::string(4096, 'x');
   ASSERT_EQ(::chown((traces() / "xray-log.work.aaaaaa").c_str(), 4711, 4711), 0);
