@@ -38,9 +38,8 @@ std::uint64_t SampleBudget::room_of(uid_t user) const {
   const std::lock_guard lock(mutex_);
   const auto found = users_.find(user);
   const std::uint64_t own = found == users_.end() ? 0 : found->second.bytes;
-  return std::min(
-      rest_of(max_bytes_, bytes_),
-      std::max(rest_of(max_bytes_ / kFreePart, bytes_), rest_of(max_bytes_ / kPartOfOneUser, own)));
+  return std::min(rest_of(max_bytes_, bytes_), std::max(rest_of(max_bytes_ / kFreePart, bytes_),
+                                                        rest_of(max_bytes_ / kPartOfOneUser, own)));
 }
 
 void SampleBudget::charge(uid_t user, std::uint64_t bytes) noexcept {
