@@ -101,15 +101,15 @@ PushOutcome rate_outcome(const PushReply& reply) {
   return outcome;
 }
 
-// Whether the engine answers so where it has stored a request. The body may be cut.
+// Whether the engine answers so where it has stored a request. The body may be cut. An answer without
+// content counts, whatever its type: what is stored must not be sent again.
 bool is_answer_of_engine(const PushReply& reply, const EngineAnswers& engine) {
   const bool is_typed = !engine.protobuf_type.empty();
   if (is_typed && reply.content_type.starts_with(engine.protobuf_type)) return true;
-  if (!is_json(reply)) return false;
   std::string_view body = reply.body;
   body = body.substr(0, body.find_last_not_of(" \t\r\n") + 1);
-  return engine.has_members ? body.empty() || body.front() == '{'
-                            : std::string_view("{}").starts_with(body);
+  if (body.empty()) return true;
+  return engine.has_members ? body.front() == '{' : std::string_view("{}").starts_with(body);
 }
 
 PushOutcome wrong_server(const PushReply& reply, const EngineAnswers& engine) {

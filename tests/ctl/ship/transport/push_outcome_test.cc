@@ -70,15 +70,16 @@ TEST(PushOutcomeTest, OnlyAnAnswerOfTheEngineSaysThatAProfileIsStored) {
            {&kPyroscope, "application/json", R"({"status":"up"})", Kind::kLater},
            {&kPyroscope, "application/json", "[]", Kind::kLater},
            {&kPyroscope, "text/plain", "OK", Kind::kLater},
-           {&kPyroscope, "", "", Kind::kLater},
-           {&kPyroscope, "application/x-protobuf", "", Kind::kLater},
+           {&kPyroscope, "", "", Kind::kStored},
+           {&kPyroscope, "text/plain", "{}", Kind::kStored},
+           {&kPyroscope, "application/x-protobuf", "\x0a", Kind::kLater},
            {&kJsonAlone, "application/json", "{}", Kind::kStored},
-           {&kJsonAlone, "application/proto", "", Kind::kLater},
-           {&kJsonAlone, "", "", Kind::kLater},
+           {&kJsonAlone, "application/proto", "\x0a", Kind::kLater},
+           {&kJsonAlone, "", "", Kind::kStored},
            {&kWithMembers, "application/x", "", Kind::kStored},
            {&kWithMembers, "application/json", R"({"partialSuccess":{}})", Kind::kStored},
            {&kWithMembers, "application/json", "[]", Kind::kLater},
-           {&kWithMembers, "text/plain", "{}", Kind::kLater}}) {
+           {&kWithMembers, "text/plain", "OK", Kind::kLater}}) {
     const PushOutcome outcome = classify(answer_of(200, one.type, one.body), *one.engine);
     EXPECT_EQ(outcome.kind, one.kind) << one.engine->engine << one.type << one.body;
     if (outcome.kind == Kind::kStored) continue;
