@@ -34,7 +34,7 @@ struct EngineTraits {
   ThreadLabels threads = ThreadLabels::kKept;
   // What the message has with which it may refuse empty_request(), by the status 400. "": it takes
   // that.
-  std::string_view empty_refusal;
+  std::string_view empty_refusal{};
 };
 
 // Of the errors of check_labels().
