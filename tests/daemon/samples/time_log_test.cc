@@ -1,7 +1,6 @@
 #include "daemon/samples/time_log.h"
 
 #include <cstdint>
-#include <limits>
 #include <random>
 #include <span>
 #include <utility>
@@ -9,13 +8,14 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/daemon/samples/synthetic_sample.h"
+
 namespace profd {
 namespace {
 
+using test::kNoLimit;
 using testing::ElementsAre;
 using Ticks = std::vector<std::uint32_t>;
-
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 Ticks ticks_of(std::span<const TimeLog::Entry> entries) {
   Ticks ticks;

@@ -152,7 +152,7 @@ TEST_F(SessionsTest, AllowsAnUnprivilegedCallerFourDumps) {
   ASSERT_FALSE(fifth);
   EXPECT_EQ(fifth.error().code, ErrorCode::kTooLarge);
   EXPECT_NE(fifth.error().hint, "");
-  start(kBob, by_comm("x")).value();
+  const std::string of_bob = start(kBob, by_comm("x")).value();
   EXPECT_TRUE(dump(kBob, of_bob));
   EXPECT_TRUE(dump(kRoot, of_bob));
   ASSERT_TRUE(sessions().remove_result(kAlice, id + "-dump-2"));
