@@ -101,8 +101,8 @@ PushOutcome rate_outcome(const PushReply& reply) {
   return outcome;
 }
 
-// Whether the engine answers so where it has stored a request. The body may be cut. An answer without
-// content counts, whatever its type: what is stored must not be sent again.
+// Whether the engine answers so where it has stored a request. The body may be cut. An answer
+// without content counts, whatever its type: what is stored must not be sent again.
 bool is_answer_of_engine(const PushReply& reply, const EngineAnswers& engine) {
   const bool is_typed = !engine.protobuf_type.empty();
   if (is_typed && reply.content_type.starts_with(engine.protobuf_type)) return true;

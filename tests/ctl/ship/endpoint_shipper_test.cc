@@ -555,7 +555,8 @@ TEST_F(EndpointShipperTest, ASmallProfileIsHalvedWhereTheAnswerCallsItTooLarge) 
   history_.files[window_at(0)] = small_window();
   endpoint_.reply_once(429);
   endpoint_.replies.back().content_type = "application/json";
-  endpoint_.replies.back().body = R"json({"message":"received message larger than max (5 vs. 4)"})json";
+  endpoint_.replies.back().body =
+      R"json({"message":"received message larger than max (5 vs. 4)"})json";
   const ShipState state = ship();
   EXPECT_THAT(state.profiles_dropped, IsEmpty());
   EXPECT_EQ(state.profiles_sent, 2U);
