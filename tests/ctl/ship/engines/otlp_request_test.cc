@@ -235,7 +235,10 @@ TEST(OtlpEngineTest, AnswersAreThoseOfTheSpecification) {
   PushReply reply;
   reply.reached = PushReply::Reached::kAnswered;
   reply.status = 200;
-  EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kLater) << "no type of OTLP";
+  reply.content_type = "text/plain";
+  reply.body = "OK";
+  EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kLater) << "no answer of OTLP";
+  reply.body.clear();
   reply.content_type = "application/x-protobuf";
   EXPECT_EQ(engine->classify(reply).kind, PushOutcome::Kind::kStored);
   reply.body =
