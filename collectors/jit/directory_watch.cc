@@ -131,7 +131,7 @@ void DirectoryWatch::take_events(JitStats& stats, std::vector<JitFileSeen>& appe
 // Continues the scan, or begins one if events were lost. Those that are lost meanwhile get another.
 void DirectoryWatch::scan(JitStats& stats, std::vector<JitFileSeen>& appeared) {
   if (!scan_ && lost_since_ns_) {
-    scan_.emplace().since_ns = *lost_since_ns_ - kMaxEventDelayNs;
+    scan_ = Scan{.since_ns = *lost_since_ns_ - kMaxEventDelayNs};
     lost_since_ns_.reset();
   }
   for (std::size_t scanned = 0; scan_ && scanned < kMaxScanned;) {
