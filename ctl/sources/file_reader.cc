@@ -20,6 +20,7 @@
 #include "formats/api/session_summary.h"
 #include "formats/base/errors.h"
 #include "formats/base/whole_file.h"
+#include "formats/jit/runtimes.h"
 #include "formats/profile/gperftools_reader.h"
 #include "formats/profile/pprof_reader.h"
 
@@ -152,16 +153,6 @@ std::int64_t start_ns_of(std::string_view text) {
   const bool is_known =
       seconds > 0 && seconds < std::numeric_limits<std::int64_t>::max() / kNsPerSecond;
   return is_known ? seconds * kNsPerSecond : 0;
-}
-
-// As the daemon labels samples (daemon/profiles/process_labels.cc): "nodejs" for "Node.js".
-std::string runtime_label(std::string_view name) {
-  std::string label;
-  for (const char c : name) {
-    if (c >= 'A' && c <= 'Z') label.push_back(static_cast<char>(c - 'A' + 'a'));
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) label.push_back(c);
-  }
-  return label;
 }
 
 Result<DirectorySummary> read_directory_summary(int fd) {

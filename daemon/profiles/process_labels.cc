@@ -29,16 +29,6 @@ std::string container_label(const std::string& container) {
   return is_id ? container.substr(0, kShownIdDigits) : container;
 }
 
-// "Node.js" becomes "nodejs".
-std::string runtime_label(std::string_view name) {
-  std::string label;
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) label.push_back(static_cast<char>(std::tolower(byte)));
-  }
-  return label;
-}
-
 std::string user_label(const ProcessImage& image, const UserNames& users) {
   if (!image.identified) return {};
   const auto known = users.find(image.uid);

@@ -55,4 +55,13 @@ const Runtime* runtime_of_file(std::string_view path) {
   return found == kRuntimes.end() ? nullptr : found;
 }
 
+std::string runtime_label(std::string_view name) {
+  std::string label;
+  for (const char c : name) {
+    if (c >= 'A' && c <= 'Z') label.push_back(static_cast<char>(c - 'A' + 'a'));
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) label.push_back(c);
+  }
+  return label;
+}
+
 }  // namespace profd

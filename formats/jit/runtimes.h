@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace profd {
@@ -21,5 +22,8 @@ struct Runtime {
 
 // The runtime whose file a process has mapped as code, by the file's path. Null: no known one.
 [[nodiscard]] const Runtime* runtime_of_file(std::string_view path);
+
+// The value of the label `runtime`: "nodejs" for "Node.js".
+[[nodiscard]] std::string runtime_label(std::string_view name);
 
 }  // namespace profd
