@@ -1,55 +1,29 @@
-// Root's question to the daemon, again and again, from a process of its own: the threads of a test
-// fork all the time, and while the kernel copies the memory of the test for that, which takes
-// seconds on a busy host, all its threads may wait. What this process itself waits for a CPU is no
-// time of the daemon's, nor is what the host of a virtual machine takes from all its CPUs: both are
-// not counted.
+// Root's question to the daemon, again and again, from a process of its own (roots_process.h).
 
 #pragma once
 
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
-#include <string>
-#include <system_error>
 #include <thread>
 
 #include "tests/daemon/control/raw_client.h"
+#include "tests/hostile/roots_process.h"
 
 namespace profd::e2e {
 
 class RootsPoll {
  public:
   RootsPoll(const std::filesystem::path& socket, pid_t daemon)
-      : daemon_(daemon),
-        answers_(static_cast<Answers*>(::mmap(nullptr, sizeof(Answers), PROT_READ | PROT_WRITE,
-                                              MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
-    if (answers_ == MAP_FAILED) throw std::runtime_error("no shared memory");
-    const pid_t test = ::getpid();
-    process_ = ::fork();
-    if (process_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (process_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (::getppid() == test) ask(socket);
-    ::_exit(0);
-  }
+      : daemon_(daemon), answers_(shared_answers()), process_([this, &socket] { ask(socket); }) {}
   RootsPoll(const RootsPoll&) = delete;
   RootsPoll& operator=(const RootsPoll&) = delete;
-  ~RootsPoll() {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-    ::munmap(answers_, sizeof(Answers));
-  }
+  ~RootsPoll() { ::munmap(answers_, sizeof(Answers)); }
 
   [[nodiscard]] std::uint64_t answers() const { return answers_->good; }
   [[nodiscard]] std::uint64_t failures() const { return answers_->failed; }
@@ -83,36 +57,18 @@ class RootsPoll {
     std::atomic<std::int64_t> stolen_ms = 0;
   };
 
-  // What a process has run and has waited for a CPU. 0 where the kernel does not say.
-  struct Times {
-    std::int64_t ran_ns = 0;
-    std::int64_t waited_ns = 0;
-  };
-  static Times times_of(pid_t process) {
-    std::ifstream file("/proc/" + std::to_string(process) + "/schedstat");
-    Times times;
-    file >> times.ran_ns >> times.waited_ns;
-    return times;
-  }
-
-  // What was taken from each CPU, on average.
-  static std::int64_t stolen_ms() {
-    std::ifstream file("/proc/stat");
-    std::string name;
-    file >> name;
-    std::int64_t ticks = 0;
-    constexpr int kStealField = 8;  // proc(5)
-    for (int i = 0; i < kStealField; ++i) file >> ticks;
-    constexpr std::int64_t kMsOfSecond = 1000;
-    return ticks * kMsOfSecond / ::sysconf(_SC_CLK_TCK) / ::sysconf(_SC_NPROCESSORS_ONLN);
+  static Answers* shared_answers() {
+    void* const shared = ::mmap(nullptr, sizeof(Answers), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) throw std::runtime_error("no shared memory");
+    return static_cast<Answers*>(shared);
   }
 
   void ask(const std::filesystem::path& socket) {
-    const std::int64_t stolen_before_ms = stolen_ms();
-    const Times before = times_of(::getpid());
-    const Times daemon_before = times_of(daemon_);
-    const auto began = std::chrono::steady_clock::now();
-    auto connected = began;
+    constexpr std::int64_t kNsOfMs = 1'000'000;
+    const CpuTimes daemon_before = cpu_times_of(daemon_);
+    const AnswerTime time;
+    auto connected = time.began();
     bool is_good = false;
     try {
       RawClient client(socket);
@@ -121,16 +77,12 @@ class RootsPoll {
     } catch (const std::exception&) {  // counts as failed
     }
     ++(is_good ? answers_->good : answers_->failed);
-    const auto ended = std::chrono::steady_clock::now();
-    const Times daemon_after = times_of(daemon_);
-    constexpr std::int64_t kNsOfMs = 1'000'000;
-    const std::int64_t waited_ns = times_of(::getpid()).waited_ns - before.waited_ns;
-    const std::int64_t stolen = stolen_ms() - stolen_before_ms;
-    answers_->stolen_ms = std::max<std::int64_t>(answers_->stolen_ms, stolen);
-    const std::int64_t took_ms = ((ended - began).count() - waited_ns) / kNsOfMs - stolen;
-    if (took_ms > answers_->slowest_ms) {
-      answers_->slowest_ms = took_ms;
-      answers_->connecting_ms = (connected - began).count() / kNsOfMs;
+    const AnswerTime::Passed passed = time.passed();
+    const CpuTimes daemon_after = cpu_times_of(daemon_);
+    answers_->stolen_ms = std::max<std::int64_t>(answers_->stolen_ms, passed.stolen_ms);
+    if (passed.ms > answers_->slowest_ms) {
+      answers_->slowest_ms = passed.ms;
+      answers_->connecting_ms = (connected - time.began()).count() / kNsOfMs;
       answers_->ran_ms = (daemon_after.ran_ns - daemon_before.ran_ns) / kNsOfMs;
       answers_->waited_ms = (daemon_after.waited_ns - daemon_before.waited_ns) / kNsOfMs;
     }
@@ -139,7 +91,7 @@ class RootsPoll {
 
   pid_t daemon_;
   Answers* answers_;
-  pid_t process_ = -1;
+  RootsProcess process_;  // last, since it uses the others; in its copy they stay as they are
 };
 
 }  // namespace profd::e2e
