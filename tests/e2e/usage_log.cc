@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <initializer_list>
 #include <optional>
+#include <ratio>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -38,6 +40,23 @@ std::uint64_t median(std::vector<std::uint64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
+}
+
+constexpr std::size_t kTrendParts = 15;
+
+// Minutes since a time, and KiB.
+struct TrendPoint {
+  double minute = 0;
+  double kib = 0;
+};
+
+TrendPoint point_of(std::span<const MemoryReading> part,
+                    std::chrono::steady_clock::time_point begin) {
+  std::vector<std::uint64_t> values;
+  values.reserve(part.size());
+  for (const MemoryReading& reading : part) values.push_back(reading.resident_kib);
+  const std::chrono::duration<double, std::ratio<60>> passed = part[part.size() / 2].at - begin;
+  return {.minute = passed.count(), .kib = static_cast<double>(median(std::move(values)))};
 }
 
 // Of the moments that have the series; none if most of them do not.
@@ -149,6 +168,29 @@ Usage UsageLog::usage_with_children(pid_t pid) const {
     ++sum.processes;
   }
   return sum;
+}
+
+std::optional<MemoryTrend> trend_of_second_half(std::span<const MemoryReading> readings) {
+  const auto half = readings.last(readings.size() / 2);
+  const std::size_t length = half.size() / kTrendParts;
+  if (length == 0) return std::nullopt;
+  std::array<TrendPoint, kTrendParts> points;
+  TrendPoint mean;
+  for (std::size_t i = 0; i < kTrendParts; ++i) {
+    points[i] = point_of(half.subspan(i * length, length), half.front().at);
+    mean.minute += points[i].minute / kTrendParts;
+    mean.kib += points[i].kib / kTrendParts;
+  }
+  double products = 0;
+  double squares = 0;
+  for (const TrendPoint& point : points) {
+    products += (point.minute - mean.minute) * (point.kib - mean.kib);
+    squares += (point.minute - mean.minute) * (point.minute - mean.minute);
+  }
+  if (squares == 0) return std::nullopt;
+  const double slope = products / squares;
+  const double last_kib = mean.kib + slope * (points.back().minute - mean.minute);
+  return MemoryTrend{.kib_a_minute = slope, .last_kib = last_kib};
 }
 
 }  // namespace profd::e2e

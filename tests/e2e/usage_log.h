@@ -5,10 +5,13 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,5 +69,22 @@ class UsageLog {
   std::vector<std::filesystem::path> own_directories_;
   std::vector<Moment> moments_;
 };
+
+struct MemoryReading {
+  std::chrono::steady_clock::time_point at;
+  std::uint64_t resident_kib = 0;
+};
+
+struct MemoryTrend {
+  double kib_a_minute = 0;
+  double last_kib = 0;  // the level at the end
+};
+
+// The line of least squares through the second half of some readings, the first of which come from
+// caches that fill. It goes through the medians of parts of that half: a single reading has the
+// megabytes that a request or the end of a window takes for a moment, by chance. None: there are
+// too few readings.
+[[nodiscard]] std::optional<MemoryTrend> trend_of_second_half(
+    std::span<const MemoryReading> readings);
 
 }  // namespace profd::e2e
