@@ -1,6 +1,7 @@
 // All attacks at once, by several users, beside a compile job of root: root is answered, nothing
-// is lost, and the windows have root's samples. The long form (make attack) measures how long root
-// waits and what memory profd takes and gives back, which depends on what else the host does.
+// of root's is lost, and the windows have root's samples. The long form (make attack) limits how
+// long root waits, and what memory profd takes and gives back, which depends on what else the host
+// does.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +24,8 @@
 #include <gmock/gmock.h>
 
 #include "daemon/history/window_file.h"
+#include "formats/api/session_summary.h"
+#include "formats/api/status_info.h"
 #include "formats/proc/stat.h"
 #include "tests/collectors/jit/scattered_rows.h"
 #include "tests/daemon/control/raw_client.h"
@@ -30,7 +33,9 @@
 #include "tests/e2e/harness.h"
 #include "tests/e2e/usage_log.h"
 #include "tests/hostile/attack.h"
+#include "tests/hostile/attack_figures.h"
 #include "tests/hostile/roots_poll.h"
+#include "tests/hostile/roots_recordings.h"
 #include "tests/lingering_socket.h"
 #include "tests/reachable_program.h"
 
@@ -42,7 +47,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
 
-constexpr std::uint64_t kMemoryAboveIdleKib = 128 << 10;
 constexpr std::uint64_t kMemoryAfterwardsKib = 10 << 10;
 constexpr std::uint64_t kDescriptorsAfterwards = 16;
 // The names of users' programs are dropped after NameCache::kUnused, and checked each minute.
@@ -97,9 +101,25 @@ class HostileTogetherTest : public ::testing::Test {
 
   void record_as_root() {
     const fs::path output = directory_.path() / "record.pb.gz";
+    const auto began = Clock::now();
     const Ended ended = daemon_->profctl({"record", "-n", "shares", "-d", "1s", "-o", output});
+    slowest_record_ = std::max(slowest_record_, Clock::now() - began);
     EXPECT_EQ(ended.status, 0) << ended.err;
     fs::remove(output);
+  }
+
+  // Meanwhile root records by profctl, too.
+  UsageInAttack watch_attacks(Clock::time_point end) {
+    UsageInAttack seen;
+    slowest_record_ = Clock::duration::zero();
+    for (auto next_record = Clock::now(); Clock::now() < end;) {
+      seen.add(usage());
+      std::this_thread::sleep_for(250ms);
+      if (Clock::now() < next_record) continue;
+      record_as_root();
+      next_record = Clock::now() + kRecordEach;
+    }
+    return seen;
   }
 
   [[nodiscard]] Process::Options as(uid_t uid) const {
@@ -267,6 +287,7 @@ class HostileTogetherTest : public ::testing::Test {
   struct Kept {
     std::uint64_t samples = 0;
     double seconds = 0;
+    CountsByReason lost{};
   };
   [[nodiscard]] Kept kept_of(pid_t pid) const {
     Kept kept;
@@ -276,6 +297,7 @@ class HostileTogetherTest : public ::testing::Test {
       EXPECT_TRUE(window) << name;
       if (!window) continue;
       kept.seconds += window->summary().seconds;
+      for (const auto& [reason, count] : window->summary().ledger.lost) kept.lost[reason] += count;
       for (const ProfileSummary& profile : window->summary().profiles) {
         if (profile.pid == static_cast<std::uint32_t>(pid)) kept.samples += profile.samples;
       }
@@ -295,6 +317,7 @@ class HostileTogetherTest : public ::testing::Test {
   std::atomic<int> directories_ = 0;
   std::atomic<int> rounds_ = 0;
   std::atomic<int> compiled_ = 0;
+  Clock::duration slowest_record_{};
   std::vector<std::jthread> attacks_;
 };
 
@@ -318,19 +341,11 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   const std::uint64_t idle_kib = resting_memory_kib();
   const std::uint64_t idle_descriptors = usage().descriptors;
   const RootsPoll root(socket("admin.sock"), daemon_->process().pid());
+  RootsRecordings recordings(socket("admin.sock"), roots_load.pid(),
+                             directory_.path() / "recordings");
   start_attacks();
-  std::uint64_t most_kib = 0;
-  std::uint64_t most_descriptors = 0;
-  const auto end = Clock::now() + attack_time(20s);
-  for (auto next_record = Clock::now(); Clock::now() < end;) {
-    const Usage now = usage();
-    most_kib = std::max(most_kib, now.resident_kib);
-    most_descriptors = std::max(most_descriptors, now.descriptors);
-    std::this_thread::sleep_for(250ms);
-    if (Clock::now() < next_record) continue;
-    record_as_root();
-    next_record = Clock::now() + kRecordEach;
-  }
+  const UsageInAttack seen = watch_attacks(Clock::now() + attack_time(20s));
+  expect_recordings(recordings.end(), slowest_record_);
   // In the short form only a guard against hanging.
   EXPECT_LE(root.slowest(), is_long_attack() ? 1s : 10s);
   EXPECT_EQ(root.failures(), 0U);
@@ -344,20 +359,21 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   };
   if (is_long_attack()) {
     EXPECT_TRUE(eventually(is_given_back, kGivenBackIn));
-    EXPECT_LE(most_kib, idle_kib + kMemoryAboveIdleKib);
+    EXPECT_LE(seen.most_kib, idle_kib + kMemoryAboveIdleKib);
   }
+  expect_level_memory(seen, idle_kib);
   std::printf(
       "%d attacks and %d compilations; root's slowest answer %lld ms (%lld ms to connect), in "
-      "which "
-      "the io thread ran %lld ms and waited %lld ms for a CPU (the host took %lld ms at most); "
-      "memory %llu KiB idle, %llu at most, %llu afterwards; descriptors %llu idle, %llu at most\n",
+      "which the io thread ran %lld ms and waited %lld ms for a CPU (the host took %lld ms at "
+      "most); memory %llu KiB idle, %llu at most, %llu afterwards; descriptors %llu idle, %llu at "
+      "most\n",
       rounds_.load(), compiled_.load(), static_cast<long long>(root.slowest().count()),
       static_cast<long long>(root.connecting().count()), static_cast<long long>(root.ran().count()),
       static_cast<long long>(root.waited().count()), static_cast<long long>(root.stolen().count()),
-      static_cast<unsigned long long>(idle_kib), static_cast<unsigned long long>(most_kib),
+      static_cast<unsigned long long>(idle_kib), static_cast<unsigned long long>(seen.most_kib),
       static_cast<unsigned long long>(afterwards_kib),
       static_cast<unsigned long long>(idle_descriptors),
-      static_cast<unsigned long long>(most_descriptors));
+      static_cast<unsigned long long>(seen.most_descriptors));
   EXPECT_GT(rounds_, 10);
   EXPECT_GT(compiled_, 1);
   EXPECT_TRUE(eventually(
@@ -368,6 +384,7 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   // Only the users' own sessions may lose samples.
   EXPECT_THAT(status.ledger.lost, ::testing::Each(::testing::Key("ring_share")));
   EXPECT_THAT(status.continuous.failed, ::testing::IsEmpty());
+  expect_refusals(status, kSomebody);
 
   roots_load.signal(SIGSTOP);
   const double used = cpu_seconds_of(roots_load.pid());
@@ -377,6 +394,7 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   std::printf("the windows cover %.1f of %.1f s, and have %llu samples of %.1f CPU seconds\n",
               kept.seconds, lasted, static_cast<unsigned long long>(kept.samples), used);
   EXPECT_GE(kept.seconds, 0.9 * lasted);
+  EXPECT_THAT(kept.lost, ::testing::IsEmpty()) << text_of(kept.lost);
   EXPECT_NEAR(static_cast<double>(kept.samples), used * kFrequency, 0.1 * used * kFrequency);
 }
 
