@@ -69,7 +69,7 @@ class MappingFloodTest : public SamplingTest {
 TEST_F(MappingFloodTest, OfAUserTakesNoMoreThanItsTicksEarn) {
   for (int i = 0; i < 3; ++i) start_flood(kFloodUser);
   // A slow machine changes less between two ticks than a tick earns, if they are near each other.
-  const SessionSlot slot = start(target_of_floods(), 99);
+  const SessionSlot slot = start(target_of_floods(), 49);
   collect_until([&] {
     return sink_.of_process(flood_pid()).size() >= 100 &&
            sampler_->ledger().mapping_records_limited > 1000;
