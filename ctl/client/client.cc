@@ -146,7 +146,9 @@ Result<WindowNames> Client::windows_after(const std::string& name) {
   if (!answer) return answer.error();
   auto names = parse_window_names(*answer);
   if (!names) return invalid_answer(names.error().message);
-  if (std::ranges::all_of(names->windows, is_valid_id)) return names;
+  const bool is_valid = std::ranges::all_of(names->windows, is_valid_id) &&
+                        std::ranges::all_of(names->removed, is_valid_id);
+  if (is_valid) return names;
   return invalid_answer("a window has an invalid name");
 }
 

@@ -40,6 +40,28 @@ std::string loss_of_profile(PprofRefusal refusal) {
   return is_large ? "too_large" : "malformed";
 }
 
+struct ListedWindow {
+  std::string name;
+  bool is_removed = false;
+};
+
+// Of windows and of removed ones, each oldest first.
+std::vector<ListedWindow> in_one_order(const WindowNames& listed) {
+  std::vector<ListedWindow> all;
+  all.reserve(listed.windows.size() + listed.removed.size());
+  auto removed = listed.removed.begin();
+  for (const std::string& name : listed.windows) {
+    for (; removed != listed.removed.end() && *removed < name; ++removed) {
+      all.push_back({.name = *removed, .is_removed = true});
+    }
+    all.push_back({.name = name, .is_removed = false});
+  }
+  for (; removed != listed.removed.end(); ++removed) {
+    all.push_back({.name = *removed, .is_removed = true});
+  }
+  return all;
+}
+
 // Of a window whose file could not be had until it was too old.
 std::string loss_of_file(const Error& error) {
   if (error.code == ErrorCode::kNotFound) return "gone";
@@ -53,31 +75,40 @@ void EndpointShipper::run() {
   show();
   if (!settle_in_flight()) return;
   while (true) {
-    const auto names = parts_.source.windows_after(position_.after(parts_.clock.now()));
-    if (!names) {
-      if (!wait_for_source(names.error())) return;
+    const auto listed = parts_.source.windows_after(position_.after(parts_.clock.now()));
+    if (!listed) {
+      if (!wait_for_source(listed.error())) return;
       continue;
     }
     note_source();
-    if (!ship_windows(*names)) return;
+    if (!ship_windows(*listed)) return;
     if (!parts_.clock.wait(milliseconds(0))) return;
   }
 }
 
-bool EndpointShipper::ship_windows(const std::vector<std::string>& names) {
+bool EndpointShipper::ship_windows(const WindowNames& listed) {
   bool is_idle = true;
-  for (const std::string& name : names) {
+  std::vector<std::string> gone;
+  const std::vector<ListedWindow> windows = in_one_order(listed);
+  for (const auto& [name, is_removed] : windows) {
     if (position_.skip(name, parts_.clock.now())) continue;
     is_idle = false;
+    if (is_removed) {
+      position_.drop_window(name, "gone");
+      gone.push_back(name);
+      continue;
+    }
+    log_gone(gone);
     report_.waiting = name;
     show();
     if (!ship_window(name) || !parts_.clock.wait(milliseconds(0))) return false;
   }
+  log_gone(gone);
   // Dropped windows are stored together.
   if (!position_.is_saved() && !save()) return false;
   report_.waiting.clear();
   show();
-  return !is_idle || leave_future(!names.empty());
+  return !is_idle || leave_future(!windows.empty());
 }
 
 // The daemon has no window for the present. Where it does not know the position, it lists windows
@@ -86,9 +117,9 @@ bool EndpointShipper::leave_future(bool has_names) {
   if (!position_.is_stuck(parts_.clock.now())) {
     return !has_names || parts_.clock.wait(kFuturePause);
   }
-  const auto names = parts_.source.windows_after("");
-  if (!names) return wait_for_source(names.error());
-  const std::string newest = position_.leave_future(*names, parts_.clock.now());
+  const auto listed = parts_.source.windows_after("");
+  if (!listed) return wait_for_source(listed.error());
+  const std::string newest = position_.leave_future(listed->windows, parts_.clock.now());
   parts_.log(
       "window " + position_.state().window + ", the last one that is done, lies in the future: " +
       (newest.empty() ? "windows of the present" : "windows after " + newest) + " are sent now");
@@ -402,6 +433,14 @@ void EndpointShipper::show() {
 
 void EndpointShipper::log_error(const std::string& what, const Error& error) {
   parts_.log(what + ": " + error_text(error));
+}
+
+void EndpointShipper::log_gone(std::vector<std::string>& names) {
+  if (names.empty()) return;
+  parts_.log("windows left the history before they were sent: " + std::to_string(names.size()) +
+             ", " + names.front() + " to " + names.back() +
+             "; max_age and max_bytes in profd.toml decide how long it keeps windows");
+  names.clear();
 }
 
 bool EndpointShipper::is_too_old(ShipTime start) {

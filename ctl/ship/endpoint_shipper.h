@@ -13,6 +13,9 @@
 // Where the position lies in the future, after a step of the clock, it is left when the daemon has
 // no window after it (ship_position.h).
 //
+// Windows that left the history before they were asked for are counted as gone, each once: the
+// daemon names them.
+//
 // Each series is a request of its own, since engines take a request in part. The hosts of a fleet
 // send their windows at different seconds (send_turn.h).
 
@@ -34,6 +37,7 @@
 #include "ctl/ship/transport/push_outcome.h"
 #include "ctl/ship/windows/unpacked_window.h"
 #include "ctl/ship/windows/window_split.h"
+#include "formats/api/history_api.h"
 #include "formats/base/result.h"
 #include "formats/profile/pprof_refusal.h"
 
@@ -47,9 +51,9 @@ class WindowSource {
   WindowSource& operator=(const WindowSource&) = delete;
   virtual ~WindowSource() = default;
 
-  // The names of the windows after this one, oldest first; "": all. Waits for some time until
-  // there is one.
-  virtual Result<std::vector<std::string>> windows_after(const std::string& name) = 0;
+  // The names of the windows after this one, oldest first, and of those that were removed; "": all.
+  // Waits for some time until there is one.
+  virtual Result<WindowNames> windows_after(const std::string& name) = 0;
   // Its file. kNotFound: it is gone.
   virtual Result<std::string> window(const std::string& name) = 0;
 };
@@ -100,7 +104,7 @@ class EndpointShipper {
  private:
   // Each returns false when the program is to end.
   [[nodiscard]] bool settle_in_flight();
-  [[nodiscard]] bool ship_windows(const std::vector<std::string>& names);
+  [[nodiscard]] bool ship_windows(const WindowNames& listed);
   [[nodiscard]] bool leave_future(bool has_names);
   [[nodiscard]] bool ship_window(const std::string& name);
   // An error: the window is lost.
@@ -140,6 +144,7 @@ class EndpointShipper {
   void note_error(const Error& error);
   void show();
   void log_error(const std::string& what, const Error& error);
+  void log_gone(std::vector<std::string>& names);  // and forgets them
   [[nodiscard]] bool is_too_old(ShipTime start);
   [[nodiscard]] std::chrono::milliseconds pause_after(std::size_t profile_bytes) const;
 

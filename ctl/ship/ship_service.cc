@@ -21,6 +21,7 @@
 #include "ctl/ship/ship_status.h"
 #include "ctl/ship/transport/push_client.h"
 #include "ctl/ship/windows/unpacked_window.h"
+#include "formats/api/history_api.h"
 #include "formats/base/errors.h"
 #include "formats/base/seeded_hash.h"
 
@@ -31,10 +32,8 @@ class DaemonWindows final : public WindowSource {
  public:
   explicit DaemonWindows(Client client) : client_(std::move(client)) {}
 
-  Result<std::vector<std::string>> windows_after(const std::string& name) override {
-    auto names = client_.windows_after(name);
-    if (!names) return names.error();
-    return std::move(names->windows);
+  Result<WindowNames> windows_after(const std::string& name) override {
+    return client_.windows_after(name);
   }
   Result<std::string> window(const std::string& name) override { return client_.window(name); }
 

@@ -54,7 +54,8 @@ class Service {
   virtual boost::asio::awaitable<Result<History>> history(Caller caller,
                                                           HistoryRequest request) = 0;
   virtual boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) = 0;
-  // The names after `after`, oldest first; waits until there is one, as long as `is_wanted`.
+  // The names after `after`, oldest first, and those of removed windows; waits until there is one,
+  // as long as `is_wanted`.
   virtual boost::asio::awaitable<Result<WindowNames>> windows_after(Caller caller,
                                                                     std::string after,
                                                                     IsWanted is_wanted) = 0;

@@ -244,9 +244,15 @@ boost::asio::awaitable<Result<WindowNames>> WindowHistory::names_after(
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
   const auto end = std::chrono::steady_clock::now() + patience;
   WindowNames names;
+  bool is_first = true;
   while (!shutting_down_ && is_wanted()) {
     names.windows = windows_.names_after(after);
-    if (!names.windows.empty() || std::chrono::steady_clock::now() >= end) break;
+    // While none is after it, none can be removed.
+    if (std::exchange(is_first, false) || !names.windows.empty()) {
+      names.removed = windows_.removed_after(after);
+    }
+    const bool is_empty = names.windows.empty() && names.removed.empty();
+    if (!is_empty || std::chrono::steady_clock::now() >= end) break;
     timer.expires_after(kCheck);
     co_await wait_for(timer);
   }

@@ -55,8 +55,8 @@ class WindowHistory {
   // may see, up to 10,000.
   [[nodiscard]] boost::asio::awaitable<Result<WindowShares>> last(Caller caller);
 
-  // WindowStore::names_after(). Waits up to `patience` until there is one, as long as `is_wanted`
-  // returns true.
+  // WindowStore::names_after() and removed_after(). Waits up to `patience` until there is one, as
+  // long as `is_wanted` returns true.
   [[nodiscard]] boost::asio::awaitable<Result<WindowNames>> names_after(
       std::string after, std::function<bool()> is_wanted,
       std::chrono::milliseconds patience = kPatience);

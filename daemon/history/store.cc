@@ -79,6 +79,35 @@ std::string unused_name_in(const std::vector<Info>& files,
   return name;
 }
 
+// In the order in which they were written, as far as that is known, else by name.
+template <class Windows, class IsWanted>
+std::vector<std::string> names_in_order(const Windows& windows, const IsWanted& is_wanted) {
+  std::vector<std::pair<std::uint64_t, std::string>> wanted;
+  for (const auto& window : windows) {
+    if (is_wanted(window.sequence, window.name)) wanted.emplace_back(window.sequence, window.name);
+  }
+  std::ranges::sort(wanted);
+  std::vector<std::string> names;
+  names.reserve(wanted.size());
+  for (auto& [sequence, name] : wanted) names.push_back(std::move(name));
+  return names;
+}
+
+// Whether a window was written after another one, of which the sequence may be unknown.
+class IsAfter {
+ public:
+  IsAfter(const std::string& name, std::optional<std::uint64_t> sequence)
+      : name_(name), sequence_(sequence) {}
+
+  [[nodiscard]] bool operator()(std::uint64_t sequence, const std::string& name) const {
+    return sequence_ ? sequence > *sequence_ : name > name_;
+  }
+
+ private:
+  const std::string& name_;
+  std::optional<std::uint64_t> sequence_;
+};
+
 }  // namespace
 
 std::uint64_t disk_bytes_of(std::uint64_t file_bytes) {
@@ -162,6 +191,9 @@ Result<void> WindowStore::load_hour(int directory, const std::string& file, bool
     set_aside(directory, file, head.error());
     return {};
   }
+  for (const std::string& window : head->parts.windows) {
+    if (find_window(window) == nullptr) add_removed(window);
+  }
   adopt(HourInfo{.name = name,
                  .start = head->start,
                  .end = head->end,
@@ -195,18 +227,32 @@ Result<void> WindowStore::remove_objects() {
 }
 
 std::vector<std::string> WindowStore::names_after(const std::string& after) const {
-  const auto known = std::ranges::find(windows_, after, &WindowInfo::name);
-  std::vector<const WindowInfo*> newer;
-  for (const WindowInfo& window : windows_) {
-    const bool is_newer =
-        known == windows_.end() ? window.name > after : window.sequence > known->sequence;
-    if (is_newer) newer.push_back(&window);
-  }
-  std::ranges::sort(newer, {}, &WindowInfo::sequence);
-  std::vector<std::string> names;
-  names.reserve(newer.size());
-  for (const WindowInfo* window : newer) names.push_back(window->name);
-  return names;
+  return names_in_order(windows_, IsAfter(after, sequence_of(after)));
+}
+
+std::vector<std::string> WindowStore::removed_after(const std::string& after) const {
+  if (after.empty()) return {};
+  return names_in_order(removed_, IsAfter(after, sequence_of(after)));
+}
+
+const WindowInfo* WindowStore::find_window(const std::string& name) const {
+  const auto window = std::ranges::lower_bound(windows_, name, {}, &WindowInfo::name);
+  return window != windows_.end() && window->name == name ? &*window : nullptr;
+}
+
+std::optional<std::uint64_t> WindowStore::sequence_of(const std::string& name) const {
+  if (const WindowInfo* const window = find_window(name)) return window->sequence;
+  // A name may be given again after its window was removed.
+  const auto removed =
+      std::ranges::find(removed_.rbegin(), removed_.rend(), name, &RemovedWindow::name);
+  if (removed == removed_.rend() || removed->sequence == 0) return std::nullopt;
+  return removed->sequence;
+}
+
+void WindowStore::add_removed(const std::string& name) {
+  const WindowInfo* const window = find_window(name);
+  removed_.push_back({.name = name, .sequence = window == nullptr ? 0 : window->sequence});
+  if (removed_.size() > kMaxRemoved) removed_.pop_front();
 }
 
 std::string WindowStore::unused_name(std::chrono::system_clock::time_point start) const {

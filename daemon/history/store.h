@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,8 +76,14 @@ class WindowStore {
 
   // The names of the windows that were written after `after`, or of all if that is empty, in the
   // order in which they were written: where the clock was set back, that is not the order of their
-  // names. After a start of the daemon, and if there is no window `after`, the names decide.
+  // names. After a start of the daemon, and if no window `after` is known, the names decide.
   [[nodiscard]] std::vector<std::string> names_after(const std::string& after) const;
+
+  // The same of windows that were removed, for those who would have read them; none if `after` is
+  // empty. Known are the last kMaxRemoved of those that were removed since the daemon started, or
+  // whose samples an hour file has.
+  [[nodiscard]] std::vector<std::string> removed_after(const std::string& after) const;
+  static constexpr std::size_t kMaxRemoved = 4096;  // 70 bytes each
 
   // A name for a window, or for the file of an hour, that starts at `start`.
   [[nodiscard]] std::string unused_name(std::chrono::system_clock::time_point start) const;
@@ -104,6 +112,11 @@ class WindowStore {
   [[nodiscard]] std::uint64_t malformed() const { return malformed_; }
 
  private:
+  struct RemovedWindow {
+    std::string name;
+    std::uint64_t sequence = 0;  // that of its WindowInfo; 0: removed before the daemon started
+  };
+
   explicit WindowStore(const std::string& state_dir)
       : state_dir_(state_dir),
         windows_dir_(state_dir + "/windows"),
@@ -115,12 +128,17 @@ class WindowStore {
   Result<void> load_hour(int directory, const std::string& file, bool is_newest);
   void set_aside(int directory, const std::string& file, const Error& why);
   Result<void> remove_objects();
+  [[nodiscard]] const WindowInfo* find_window(const std::string& name) const;  // or null
+  void add_removed(const std::string& name);
+  // Of the newest window of this name. None: the names decide.
+  [[nodiscard]] std::optional<std::uint64_t> sequence_of(const std::string& name) const;
 
   std::string state_dir_;
   std::string windows_dir_;
   std::string hours_dir_;
   std::vector<WindowInfo> windows_;
   std::vector<HourInfo> hours_;
+  std::deque<RemovedWindow> removed_;
   std::uint64_t windows_bytes_ = 0;
   std::uint64_t hours_bytes_ = 0;
   std::uint64_t adopted_ = 0;  // windows

@@ -86,6 +86,7 @@ EvictedFiles WindowStore::evict(const WindowLimits& limits, system_clock::time_p
       break;
     }
   }
+  for (const std::string& window : evicted.windows) add_removed(window);  // still in the table
   return evicted;
 }
 

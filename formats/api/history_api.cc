@@ -92,7 +92,7 @@ void members(auto& fields, Is<History> auto& history) {
 }
 
 void members(auto& fields, Is<WindowNames> auto& names) {
-  fields.required("windows", names.windows);
+  fields.required("windows", names.windows).optional("removed", names.removed);
 }
 
 std::string to_json(const WindowNames& names) { return json_text(json_of(names)); }

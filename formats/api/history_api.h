@@ -110,6 +110,9 @@ struct History {
 // GET /v1/windows
 struct WindowNames {
   std::vector<std::string> windows;  // oldest first
+  // Those that were asked for and are in the history no more, oldest first, as far as they are
+  // known. Older daemons name none.
+  std::vector<std::string> removed{};
 
   friend bool operator==(const WindowNames&, const WindowNames&) = default;
 };

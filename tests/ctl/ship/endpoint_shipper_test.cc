@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,13 +53,20 @@ class History final : public WindowSource {
     }
     files[window_at(minute)] = encode_pprof_gzip(window.profile);
   }
-  Result<std::vector<std::string>> windows_after(const std::string& name) override {
+  Result<WindowNames> windows_after(const std::string& name) override {
     if (is_away) return fail(ErrorCode::kUnavailable, "no daemon");
-    std::vector<std::string> names;
+    WindowNames names;
     for (const auto& [known, bytes] : files) {
-      if (known > name) names.push_back(known);
+      if (known > name) names.windows.push_back(known);
+    }
+    for (const std::string& known : removed) {
+      if (!name.empty() && known > name) names.removed.push_back(known);
     }
     return names;
+  }
+  void remove(int minute) {
+    files.erase(window_at(minute));
+    removed.insert(window_at(minute));
   }
   Result<std::string> window(const std::string& name) override {
     const auto found = files.find(name);
@@ -71,6 +79,7 @@ class History final : public WindowSource {
   bool is_away = false;
   std::chrono::nanoseconds length{0};  // of windows; without one, they are sent at once
   std::map<std::string, std::string> files;
+  std::set<std::string> removed;
   std::map<std::string, Error> errors;  // of windows that can't be read
   std::function<void(const std::string&)> on_window;
 };
@@ -309,6 +318,38 @@ TEST_F(EndpointShipperTest, WhatIsTooOldIsCountedAndNotRead) {
   const ShipState state = ship();
   EXPECT_THAT(endpoint_.stored, ElementsAre(window_at(2) + "/0", window_at(3) + "/0"));
   EXPECT_THAT(state.windows_dropped, ElementsAre(Pair("too_old", 2)));
+}
+
+TEST_F(EndpointShipperTest, WhatLeftTheHistoryBeforeItWasAskedForIsCountedOnce) {
+  history_.add(0);
+  ship();
+  for (int minute = 1; minute < 6; ++minute) history_.add(minute);
+  for (const int minute : {1, 2, 4}) history_.remove(minute);
+  ship();
+  const ShipState state = ship();
+  EXPECT_THAT(state.windows_dropped, ElementsAre(Pair("gone", 3)));
+  EXPECT_EQ(state.windows_sent, 3U);
+  EXPECT_THAT(endpoint_.stored,
+              ElementsAre(window_at(0) + "/0", window_at(3) + "/0", window_at(5) + "/0"));
+  EXPECT_THAT(log_,
+              ElementsAre(HasSubstr("were sent: 2, " + window_at(1) + " to " + window_at(2)),
+                          HasSubstr("were sent: 1, " + window_at(4) + " to " + window_at(4))));
+}
+
+// The endpoint is down until the history has removed what was written in the meantime.
+TEST_F(EndpointShipperTest, AnOutageThatIsLongerThanTheHistoryIsCountedToTheWindow) {
+  for (int minute = 0; minute < 3; ++minute) history_.add(minute);
+  endpoint_.is_away = true;
+  bool is_written = false;
+  clock_.on_wait = [this, &is_written] {
+    if (clock_.time < kNoon + 20min || std::exchange(is_written, true)) return;
+    for (int minute = 3; minute < 20; ++minute) history_.add(minute);
+    for (int minute = 0; minute < 18; ++minute) history_.remove(minute);
+    endpoint_.is_away = false;
+  };
+  const ShipState state = ship();
+  EXPECT_EQ(state.windows_sent, 3U) << "that which it had read, and the last two";
+  EXPECT_THAT(state.windows_dropped, ElementsAre(Pair("gone", 17)));
 }
 
 TEST_F(EndpointShipperTest, WhatIsMalformedIsCounted) {

@@ -106,7 +106,7 @@ class OutageHistory final : public WindowSource {
   OutageHistory(OutageClock& clock, int windows, int stacks, bool is_one_service)
       : clock_(clock), windows_(windows), stacks_(stacks), is_one_service_(is_one_service) {}
 
-  Result<std::vector<std::string>> windows_after(const std::string& name) override {
+  Result<WindowNames> windows_after(const std::string& name) override {
     if (on_call) on_call();
     std::vector<std::string> names;
     for (int minute = 0; minute < windows_; ++minute) {
@@ -115,7 +115,7 @@ class OutageHistory final : public WindowSource {
       if (end_of(minute) <= clock_.now()) names.push_back(name_at(minute));
     }
     if (names.empty()) clock_.is_ended = true;
-    return names;
+    return WindowNames{.windows = std::move(names)};
   }
   Result<std::string> window(const std::string& name) override {
     if (on_call) on_call();

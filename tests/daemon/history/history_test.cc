@@ -194,6 +194,21 @@ TEST_F(WindowHistoryTest, NamesAfterAWindowAreWaitedFor) {
   EXPECT_TRUE(unwanted);
 }
 
+TEST_F(WindowHistoryTest, NamesOfRemovedWindowsAreAnAnswerToo) {
+  const std::string first = windows_.add(minute(0), {hot(7, "work", 1)});
+  const std::string second = windows_.add(minute(1), {hot(7, "work", 1)});
+  open();
+  (void)store_->evict({.max_age = std::chrono::hours(1),
+                       .max_bytes = 0,
+                       .hours_max_age = std::chrono::hours(1)},
+                      minute(2));
+  const auto names = run(history_->names_after(
+      first, [] { return true; }, kHang));
+  ASSERT_TRUE(names);
+  EXPECT_THAT(names->windows, IsEmpty());
+  EXPECT_THAT(names->removed, ElementsAre(second));
+}
+
 TEST_F(WindowHistoryTest, ARangeHoldsTheWindowsThatShareTimeWithIt) {
   for (int i = 0; i < 4; ++i) windows_.add(minute(i), {hot(7, "work", 1)});
   struct Case {

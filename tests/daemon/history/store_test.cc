@@ -354,6 +354,74 @@ TEST_F(WindowStoreTest, LoadsHoursAndKnowsTheirWindows) {
   EXPECT_EQ(store.unused_hour_name(kHour + 1h), window_name(kHour + 1h));
 }
 
+TEST_F(WindowStoreTest, RemovedWindowsAreNamedToThoseWhoHaveReadTheOnesBefore) {
+  WindowStore store = open();
+  for (int i = 0; i < 4; ++i) store.adopt(info_at(kStart + i * 1min));
+  const auto name_at = [](int minute) { return window_name(kStart + minute * 1min); };
+  EXPECT_THAT(store.removed_after(name_at(0)), IsEmpty());
+  const WindowLimits limits{.max_age = 24h, .max_bytes = 8192, .hours_max_age = 24h};
+  EXPECT_THAT(store.evict(limits, kStart + 5min).windows, SizeIs(3));
+  EXPECT_THAT(store.removed_after(name_at(0)), ElementsAre(name_at(1), name_at(2)));
+  EXPECT_THAT(store.removed_after(name_at(2)), IsEmpty());
+  EXPECT_THAT(store.removed_after(name_at(3)), IsEmpty());
+  EXPECT_THAT(store.removed_after(name_at(-1)), ElementsAre(name_at(0), name_at(1), name_at(2)))
+      << "by their names, as no such window is known";
+  EXPECT_THAT(store.removed_after(""), IsEmpty()) << "nobody has missed these";
+}
+
+TEST_F(WindowStoreTest, RemovedWindowsFollowEachOtherThoughTheClockWasSetBack) {
+  WindowStore store = open();
+  const std::string first = window_name(kStart);
+  const std::string set_back = window_name(kStart - 10min);
+  const std::string last = window_name(kStart - 9min);
+  store.adopt(info_at(kStart));
+  store.adopt(info_at(kStart - 10min));
+  store.adopt(info_at(kStart - 9min));
+  const WindowLimits limits{.max_age = 24h, .max_bytes = 8192, .hours_max_age = 24h};
+  EXPECT_THAT(store.evict(limits, kStart + 1min).windows, ElementsAre(set_back, last));
+  EXPECT_THAT(store.removed_after(first), ElementsAre(set_back, last));
+  EXPECT_THAT(store.removed_after(set_back), ElementsAre(last));
+  EXPECT_THAT(store.names_after(set_back), IsEmpty()) << "the first was written before it";
+}
+
+TEST_F(WindowStoreTest, ANameThatIsGivenAgainIsThatOfTheNewerWindow) {
+  WindowStore store = open();
+  const WindowLimits limits{.max_age = 24h, .max_bytes = 0, .hours_max_age = 24h};
+  for (int i = 0; i < 2; ++i) {
+    store.adopt(info_at(kStart));
+    EXPECT_THAT(store.evict(limits, kStart + 1min).windows, SizeIs(1));
+  }
+  EXPECT_THAT(store.removed_after(window_name(kStart)), IsEmpty());
+}
+
+TEST_F(WindowStoreTest, KnowsAFewThousandRemovedWindows) {
+  WindowStore store = open();
+  const WindowLimits limits{.max_age = 1h, .max_bytes = 0, .hours_max_age = 1h};
+  constexpr int kMost = static_cast<int>(WindowStore::kMaxRemoved);
+  for (int i = 0; i < kMost + 2; ++i) {
+    store.adopt(info_at(kStart + i * 1min));
+    EXPECT_THAT(store.evict(limits, kStart + i * 1min).windows, SizeIs(1));
+  }
+  const auto removed = store.removed_after(window_name(kStart - 1min));
+  ASSERT_THAT(removed, SizeIs(WindowStore::kMaxRemoved));
+  EXPECT_EQ(removed.front(), window_name(kStart + 2min));
+}
+
+TEST_F(WindowStoreTest, KnowsFromHoursWhichWindowsWereRemovedBeforeItsStart) {
+  const test::FabricatedWindows files;
+  const std::string first = files.add(kHour, {{.stacks = {{{"hot"}, 3}}}});
+  const std::string second = files.add(kHour + 1min, {{.stacks = {{{"hot"}, 3}}}});
+  const std::string third = files.add(kHour + 2min, {{.stacks = {{{"hot"}, 3}}}});
+  (void)files.add_hour(kHour, {first, second, third});
+  files.remove(first);
+  files.remove(second);
+  const WindowStore store = files.open();
+  EXPECT_THAT(store.removed_after(first), ElementsAre(second));
+  EXPECT_THAT(store.removed_after(window_name(kHour - 1min)), ElementsAre(first, second));
+  EXPECT_THAT(store.removed_after(third), IsEmpty());
+  EXPECT_THAT(store.names_after(first), ElementsAre(third));
+}
+
 TEST_F(WindowStoreTest, SetsCutAndForeignHoursAside) {
   const test::FabricatedWindows files;
   const std::string window = files.add(kHour, {{.stacks = {{{"hot"}, 3}}}});

@@ -42,6 +42,10 @@ TEST(HistoryApi, AnswersComeBackAsTheyWere) {
   const History history{.windows = {a_window(), WindowShares()}, .left_out = 7};
   EXPECT_EQ(*parse_history(to_json(history)), history);
   EXPECT_EQ(*parse_window_shares(to_json(a_window())), a_window());
+  const WindowNames names{.windows = {"b"}, .removed = {"a"}};
+  EXPECT_EQ(*parse_window_names(to_json(names)), names);
+  const WindowNames of_an_older_daemon{.windows = {"b"}};
+  EXPECT_EQ(*parse_window_names(R"({"windows":["b"]})"), of_an_older_daemon);
 }
 
 TEST(HistoryApi, RequestsComeBackAsTheyWere) {
