@@ -1,7 +1,7 @@
 // The window that an endpoint sends, and the memory for those of all endpoints.
 //
-// With its tables, an unpacked window has three times its size, and profd-ship.service has 256 MB.
-// So the unpacked windows of all endpoints have a limit together. An endpoint has its window as a
+// With its tables, an unpacked window has three times its size, and ship is to stay below 32 MB with
+// usual windows. So the unpacked windows of all endpoints have a limit together. An endpoint has its window as a
 // file, of some 100 kB, and unpacked while it encodes a profile. While it sends that or waits, its
 // unpacked window stays only as long as no other endpoint needs the memory; then it is unpacked
 // again for the next profile. So an endpoint that is slow delays no other: what others wait for
@@ -29,11 +29,15 @@ class UnpackedWindow;
 // Shared by the threads of all endpoints. Lives longer than the windows.
 class WindowMemory {
  public:
-  // Of one window, and of all together. One minute of a busy host is 2 MB.
-  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+  // Of one window, which takes 48 MiB with its tables. One minute of a busy host is 2 MB, and 19 Hz
+  // on 64 busy CPUs some 5 MB. What users may have of a window is 8 MiB in all
+  // (daemon/history/user_shares.h).
+  static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+  // Of all together, where no single one has more.
+  static constexpr std::size_t kMaxTogether = std::size_t{4} << 20;
 
   // A larger window than `limit` is unpacked where no other one is.
-  explicit WindowMemory(std::size_t limit = kMaxBytes) : limit_(limit) {}
+  explicit WindowMemory(std::size_t limit = kMaxTogether) : limit_(limit) {}
   WindowMemory(const WindowMemory&) = delete;
   WindowMemory& operator=(const WindowMemory&) = delete;
   ~WindowMemory() = default;

@@ -361,7 +361,7 @@ TEST_F(EndpointShipperTest, WhatIsMalformedIsCounted) {
 }
 
 TEST_F(EndpointShipperTest, AWindowOverTheLimitIsTooLargeAndNotMalformed) {
-  history_.files[window_at(0)] = pack_gzip(std::string((std::size_t{64} << 20) + 1, 'a'), 1);
+  history_.files[window_at(0)] = pack_gzip(std::string((std::size_t{16} << 20) + 1, 'a'), 1);
   EXPECT_THAT(ship().windows_dropped, ElementsAre(Pair("too_large", 1)));
 }
 

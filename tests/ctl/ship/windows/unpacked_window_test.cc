@@ -3,6 +3,7 @@
 #include "ctl/ship/windows/unpacked_window.h"
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -82,6 +83,23 @@ TEST(UnpackedWindowTest, AWindowIsUnpackedAgainAfterAnotherTookItsMemory) {
   EXPECT_EQ(memory.used(), unpacked_bytes(file));
   EXPECT_EQ(profiles_of(first), profiles);
   EXPECT_EQ(memory.used(), unpacked_bytes(file_of("a", 3)));
+}
+
+// Fails where the windows of many endpoints stay unpacked, each of which takes three times its size.
+TEST(UnpackedWindowTest, UsualWindowsTakeLittleMemoryHoweverManyEndpointsThereAre) {
+  constexpr int kProcesses = 16'000;
+  constexpr std::size_t kFewMebibytes = std::size_t{4} << 20;
+  const std::string file = file_of("a-service-of-a-name-that-takes-some-memory", kProcesses);
+  ASSERT_GT(unpacked_bytes(file), kFewMebibytes / 3);
+  ASSERT_LT(unpacked_bytes(file), kFewMebibytes);
+  WindowMemory memory;
+  std::vector<std::unique_ptr<UnpackedWindow>> windows;
+  windows.reserve(4);
+  for (int i = 0; i < 4; ++i) {
+    windows.push_back(std::make_unique<UnpackedWindow>(memory));
+    EXPECT_TRUE(windows.back()->open(file));
+    EXPECT_LE(memory.used(), kFewMebibytes);
+  }
 }
 
 TEST(UnpackedWindowTest, AWindowIsClosedWhereItEnds) {
