@@ -280,6 +280,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
       note_success();
       position_.count_sent(profile_bytes);
       pending_.pop_front();
+      tries_ = 0;
       show();
       // A program that is to end sends the rest of the window first.
       (void)parts_.clock.wait(pause_after(profile_bytes));
@@ -289,11 +290,13 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
       drop_profile("unknown", profile_bytes);
       return wait_after_failure(outcome.error);
     case PushOutcome::Kind::kRefused:
-      note_success();  // it answers
-      note_refusal(outcome.error);
-      drop_profile("refused", profile_bytes);
+      drop_refused(outcome.error, profile_bytes);
       return true;
     case PushOutcome::Kind::kTooLarge:
+      if (outcome.most_tries != 0 && ++tries_ >= outcome.most_tries) {
+        drop_refused(outcome.error, profile_bytes);
+        return true;
+      }
       if (!wait_after_failure(outcome.error, outcome.retry_after)) return false;
       // The rate of the tenant may refuse the smallest profile too: it is not dropped for that.
       if (outcome.error.code == ErrorCode::kTooLarge ||
@@ -346,7 +349,14 @@ bool EndpointShipper::wait_for_source(const Error& error) {
 void EndpointShipper::drop_profile(const std::string& reason, std::size_t bytes) {
   position_.count_loss(reason, bytes);
   pending_.pop_front();
+  tries_ = 0;
   show();
+}
+
+void EndpointShipper::drop_refused(const Error& error, std::size_t bytes) {
+  note_success();  // it answers
+  note_refusal(error);
+  drop_profile("refused", bytes);
 }
 
 void EndpointShipper::drop_pending(const std::string& reason) {
@@ -368,6 +378,7 @@ void EndpointShipper::halve_or_drop(std::size_t bytes) {
     drop_profile("too_large", bytes);
     return;
   }
+  tries_ = 0;
   ServicePart half = take_half(pending_.front());
   pending_.insert(pending_.begin() + 1, std::move(half));
 }

@@ -132,6 +132,7 @@ class EndpointShipper {
 
   // `bytes`: its size, not packed.
   void drop_profile(const std::string& reason, std::size_t bytes);
+  void drop_refused(const Error& error, std::size_t bytes);
   void drop_pending(const std::string& reason);
   // Whether the first of the parts that wait had more samples than the engine takes.
   [[nodiscard]] bool halve_large_part();
@@ -156,6 +157,7 @@ class EndpointShipper {
   std::deque<ServicePart> pending_;     // of the present window
   std::chrono::milliseconds pause_{0};  // between its profiles
   bool asks_first_ = false;             // whether the endpoint answers: see above
+  unsigned tries_ = 0;                  // of the first part, of a bounded number (push_outcome.h)
   std::optional<ShipTime> ending_since_;
   unsigned failures_ = 0;      // one after the other
   EndpointReport report_;      // but for the state

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include <boost/json/object.hpp>
 #include <protozero/exception.hpp>
@@ -101,6 +102,22 @@ PushOutcome rate_outcome(const PushReply& reply) {
   return outcome;
 }
 
+// Pyroscope's handler of OTLP answers 500 for all errors, also for "push rate limit (4.0 MiB)
+// exceeded while adding 1.0 MiB" (its pkg/distributor). Names of other users may be in a message, so
+// the tries have a bound.
+std::optional<PushOutcome> rate_outcome_of_500(const PushReply& reply,
+                                               const EngineAnswers& engine) {
+  if (reply.status != 500 || !engine.refuses_with_500) return std::nullopt;
+  PushOutcome outcome = rate_outcome(reply);
+  const std::string& message = outcome.error.message;
+  const std::size_t limit = message.find("rate limit");
+  if (limit == std::string::npos || message.find("exceeded", limit) == std::string::npos) {
+    return std::nullopt;
+  }
+  outcome.most_tries = kMostRateTries;
+  return outcome;
+}
+
 // Whether the engine answers so where it has stored a request. The body may be cut. An answer
 // without content counts, whatever its type: what is stored must not be sent again.
 bool is_answer_of_engine(const PushReply& reply, const EngineAnswers& engine) {
@@ -193,6 +210,7 @@ PushOutcome classify(const PushReply& reply, const EngineAnswers& engine) {
     const std::string place = reply.location.empty() ? "another one" : log_text(reply.location);
     return wrong_place(reply, "the endpoint redirects to " + place, engine);
   }
+  if (auto rate = rate_outcome_of_500(reply, engine)) return std::move(*rate);
   if (reply.status / 100 != 2) return classify_error(reply, engine);
   // Of a proxy, or of another server.
   if (is_html_page(reply)) return page_instead_of(reply, engine);

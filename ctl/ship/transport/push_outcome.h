@@ -39,13 +39,20 @@ struct PushOutcome {
   Kind kind = Kind::kLater;
   std::optional<std::chrono::seconds> retry_after;  // the shortest pause
   Error error;                                      // unless stored
+  // So many such answers to one request are a refusal; 0: any number means that it may be stored.
+  unsigned most_tries = 0;
 };
+
+// Of an endpoint that says by a status which is final that its rate was exceeded. With the pauses of
+// backoff(), they take half an hour.
+inline constexpr unsigned kMostRateTries = 20;
 
 // What an engine's answers have of their own.
 struct EngineAnswers {
   std::string_view engine = "Pyroscope";                   // for errors
   std::string_view method = "push.v1.PusherService/Push";  // likewise
-  bool refuses_with_500 = false;                           // such a profile will never be stored
+  // Such a profile will never be stored, unless the message says that a rate was exceeded.
+  bool refuses_with_500 = false;
   // The type of its answers, which may be JSON too; "": they are always JSON.
   std::string_view protobuf_type = "application/proto";
   // The JSON with 200; otherwise it is "{}".

@@ -336,6 +336,30 @@ TEST_F(EndpointShipperTest, WhatLeftTheHistoryBeforeItWasAskedForIsCountedOnce) 
                           HasSubstr("were sent: 1, " + window_at(4) + " to " + window_at(4))));
 }
 
+// As Pyroscope's handler of OTLP says it. Names of other users may be in a message.
+TEST_F(EndpointShipperTest, ARateThatIsExceededIsAwaitedForABoundedNumberOfTimes) {
+  engine_ = make_otlp_engine("");
+  const auto reply_with_rate = [this](unsigned times) {
+    for (unsigned i = 0; i < times; ++i) {
+      endpoint_.reply_once(500);
+      endpoint_.replies.back().content_type = "text/plain";
+      endpoint_.replies.back().body = "push rate limit (4.0 MiB) exceeded while adding 1.0 MiB";
+    }
+  };
+  history_.add(0);
+  history_.add(1);
+  reply_with_rate(kMostRateTries - 1);
+  EXPECT_EQ(ship().profiles_sent, 2U);
+  history_.add(2);
+  history_.add(3);
+  reply_with_rate(kMostRateTries);
+  const ShipState state = ship();
+  EXPECT_EQ(state.profiles_sent, 3U);
+  EXPECT_THAT(state.profiles_dropped, ElementsAre(Pair("refused", 1)));
+  const int of_each_first = static_cast<int>(kMostRateTries);
+  EXPECT_EQ(endpoint_.requests, (of_each_first + 1) * 2);
+}
+
 // The endpoint is down until the history has removed what was written in the meantime.
 TEST_F(EndpointShipperTest, AnOutageThatIsLongerThanTheHistoryIsCountedToTheWindow) {
   for (int minute = 0; minute < 3; ++minute) history_.add(minute);

@@ -171,6 +171,28 @@ TEST(PushOutcomeTest, ARateIsNoSizeThatIsTooLarge) {
   }
 }
 
+// Pyroscope's handler of OTLP answers so.
+TEST(PushOutcomeTest, ARateThatIsExceededIsNoRefusalThoughTheStatusIsOne) {
+  constexpr EngineAnswers kRefusing{
+      .engine = "receiver", .method = "m", .refuses_with_500 = true, .has_members = true};
+  const std::string message =
+      "rpc error: code = ResourceExhausted desc = push rate limit (4.0 MiB) exceeded while adding "
+      "1.0 MiB";
+  const auto outcome = classify(answer_of(500, "text/plain", message), kRefusing);
+  EXPECT_EQ(outcome.kind, Kind::kTooLarge);
+  EXPECT_EQ(outcome.error.code, ErrorCode::kBusy);
+  EXPECT_EQ(outcome.most_tries, kMostRateTries);
+  EXPECT_NE(outcome.error.hint, "");
+  const auto refused = [&](unsigned status, const std::string& text) {
+    return classify(answer_of(status, "text/plain", text), kRefusing).kind == Kind::kRefused;
+  };
+  EXPECT_TRUE(refused(500, "the service rate limit is invalid"));
+  EXPECT_TRUE(refused(500, "exceeded"));
+  EXPECT_TRUE(refused(400, message));
+  EXPECT_EQ(classify(answer_of(429, "text/plain", message)).most_tries, 0U);
+  EXPECT_EQ(classify(answer_of(500, "text/plain", message)).kind, Kind::kLater);
+}
+
 TEST(PushOutcomeTest, PausesDoubleUpToFiveMinutes) {
   EXPECT_LE(backoff(0, 0.999).count(), 501);
   EXPECT_GE(backoff(1, 0.999).count(), 998);
