@@ -65,8 +65,8 @@ class Client {
 
   Result<History> history(const HistoryRequest& request);
   Result<WindowShares> last_window();
-  // Those that were written after `name`, or all after "", and those of them that were removed. Waits
-  // until there is one; may be empty.
+  // Those that were written after `name`, or all after "", and those of them that were removed.
+  // Waits until there is one; may be empty.
   Result<WindowNames> windows_after(const std::string& name);
   // A window's file, a profile.proto (.pb.gz).
   Result<std::string> window(const std::string& name);

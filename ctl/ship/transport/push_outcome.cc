@@ -103,8 +103,8 @@ PushOutcome rate_outcome(const PushReply& reply) {
 }
 
 // Pyroscope's handler of OTLP answers 500 for all errors, also for "push rate limit (4.0 MiB)
-// exceeded while adding 1.0 MiB" (its pkg/distributor). Names of other users may be in a message, so
-// the tries have a bound.
+// exceeded while adding 1.0 MiB" (its pkg/distributor). Names of other users may be in a message,
+// so the tries have a bound.
 std::optional<PushOutcome> rate_outcome_of_500(const PushReply& reply,
                                                const EngineAnswers& engine) {
   if (reply.status != 500 || !engine.refuses_with_500) return std::nullopt;

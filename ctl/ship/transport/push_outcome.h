@@ -43,8 +43,8 @@ struct PushOutcome {
   unsigned most_tries = 0;
 };
 
-// Of an endpoint that says by a status which is final that its rate was exceeded. With the pauses of
-// backoff(), they take half an hour.
+// Of an endpoint that says by a status which is final that its rate was exceeded. With the pauses
+// of backoff(), they take half an hour.
 inline constexpr unsigned kMostRateTries = 20;
 
 // What an engine's answers have of their own.

@@ -31,6 +31,21 @@ int note_request(SSL* /*session*/, void* was_asked) {
   return 1;
 }
 
+// OpenSSL's "application data" of a session.
+constexpr int kSessionData = 0;
+
+// A certificate that is refused is not kept in the session.
+int note_certificate(int is_valid, X509_STORE_CTX* check) {
+  const X509* const certificate = ::X509_STORE_CTX_get_current_cert(check);
+  const auto* const session = static_cast<const SSL*>(
+      ::X509_STORE_CTX_get_ex_data(check, ::SSL_get_ex_data_X509_STORE_CTX_idx()));
+  if (is_valid == 1 || certificate == nullptr || session == nullptr) return is_valid;
+  if (auto* const lacks_names = static_cast<bool*>(::SSL_get_ex_data(session, kSessionData))) {
+    *lacks_names = ::X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) < 0;
+  }
+  return is_valid;
+}
+
 Result<void> check_readable(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.valid()) return {};
@@ -67,6 +82,18 @@ Result<void> load_certificate(SSL_CTX* context, const TlsSettings& settings) {
                             "give the key of the certificate, without a passphrase, as PEM");
   }
   return {};
+}
+
+bool is_for_another_host(long verdict) {
+  return verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH;
+}
+
+Error nameless_certificate(long verdict, const std::string& host) {
+  const char* const kind = verdict == X509_V_ERR_IP_ADDRESS_MISMATCH ? "IP:" : "DNS:";
+  return fail(ErrorCode::kUnavailable,
+              "the certificate of " + host + " is for another host: it has no subjectAltName",
+              "make one with subjectAltName=" + (kind + host) +
+                  ": a common name (CN) stands for no address, and for one name at most");
 }
 
 // What X509_verify_cert(3) has found.
@@ -132,7 +159,7 @@ Result<TlsContext> TlsContext::open(const TlsSettings& settings) {
   if (context == nullptr) throw std::bad_alloc();
   (void)SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   (void)::SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
-  ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+  ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, note_certificate);
   ::SSL_CTX_set_default_passwd_cb(context, no_passphrase);
   if (auto loaded = load_cas(context, settings.ca_file); !loaded) return loaded.error();
   if (auto loaded = load_certificate(context, settings); !loaded) return loaded.error();
@@ -148,6 +175,7 @@ TlsSession::TlsSession(const TlsContext& context, const std::string& host)
   ::SSL_set_bio(session_.get(), input_, output_);
   ::SSL_set_connect_state(session_.get());
   ::SSL_set_cert_cb(session_.get(), note_request, &was_asked_);
+  if (::SSL_set_ex_data(session_.get(), kSessionData, &lacks_names_) != 1) throw std::bad_alloc();
   ::SSL_set_hostflags(session_.get(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
   if (::X509_VERIFY_PARAM_set1_ip_asc(::SSL_get0_param(session_.get()), host.c_str()) == 1) return;
   // A name may end in a dot, which no certificate has.
@@ -217,6 +245,7 @@ TlsSession::Step TlsSession::step_of(int result) {
 
 Error TlsSession::explain() const {
   const long verdict = ::SSL_get_verify_result(session_.get());
+  if (lacks_names_ && is_for_another_host(verdict)) return nameless_certificate(verdict, host_);
   if (verdict != X509_V_OK) return certificate_error(verdict, host_);
   const unsigned long code = ::ERR_peek_error();
   const int reason = ERR_GET_REASON(code);

@@ -101,6 +101,7 @@ class TlsSession {
   BIO* input_ = nullptr;  // both are the session's
   BIO* output_ = nullptr;
   bool was_asked_ = false;
+  bool lacks_names_ = false;  // the certificate that was refused has no subjectAltName
   bool is_open_ = false;  // close() has a meaning
   Error error_;
 };

@@ -1,11 +1,11 @@
 // The window that an endpoint sends, and the memory for those of all endpoints.
 //
-// With its tables, an unpacked window has three times its size, and ship is to stay below 32 MB with
-// usual windows. So the unpacked windows of all endpoints have a limit together. An endpoint has its window as a
-// file, of some 100 kB, and unpacked while it encodes a profile. While it sends that or waits, its
-// unpacked window stays only as long as no other endpoint needs the memory; then it is unpacked
-// again for the next profile. So an endpoint that is slow delays no other: what others wait for
-// takes CPU time alone.
+// With its tables, an unpacked window has three times its size, and ship is to stay below 32 MB
+// with usual windows. So the unpacked windows of all endpoints have a limit together. An endpoint
+// has its window as a file, of some 100 kB, and unpacked while it encodes a profile. While it sends
+// that or waits, its unpacked window stays only as long as no other endpoint needs the memory; then
+// it is unpacked again for the next profile. So an endpoint that is slow delays no other: what
+// others wait for takes CPU time alone.
 
 #pragma once
 

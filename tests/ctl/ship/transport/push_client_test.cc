@@ -644,6 +644,21 @@ TEST_F(TlsPushTest, ACertificateThatDoesNotHoldIsRefusedWithARemedy) {
               HasSubstr("is for another host"));
 }
 
+// Tools that are old give a certificate a common name alone.
+TEST_F(TlsPushTest, ACertificateWithoutASubjectAltNameIsSaidToHaveNone) {
+  const ACertificate nameless("", &ca_);
+  const Error of_name = error_of(nameless);
+  EXPECT_THAT(of_name.message, HasSubstr("it has no subjectAltName"));
+  EXPECT_THAT(of_name.hint, HasSubstr("subjectAltName=DNS:profd.example"));
+  const Error of_address = error_of(nameless, "127.0.0.1");
+  EXPECT_THAT(of_address.message, HasSubstr("it has no subjectAltName"));
+  EXPECT_THAT(of_address.hint, HasSubstr("subjectAltName=IP:127.0.0.1"));
+  EXPECT_THAT(error_of(ACertificate("DNS:other.example", &ca_)).message,
+              Not(HasSubstr("subjectAltName")));
+  EXPECT_THAT(error_of(ACertificate("")).message, HasSubstr("does not know"))
+      << "another reason comes first";
+}
+
 TEST_F(TlsPushTest, OtherServersAreRefusedWithARemedy) {
   const auto error_with = [this](const Server::Flow& flow) {
     const Server server({flow});

@@ -85,8 +85,8 @@ TEST(UnpackedWindowTest, AWindowIsUnpackedAgainAfterAnotherTookItsMemory) {
   EXPECT_EQ(memory.used(), unpacked_bytes(file_of("a", 3)));
 }
 
-// Fails where the windows of many endpoints stay unpacked, each of which takes three times its size.
-TEST(UnpackedWindowTest, UsualWindowsTakeLittleMemoryHoweverManyEndpointsThereAre) {
+// Fails where the windows of many endpoints stay unpacked: each takes three times its size.
+TEST(UnpackedWindowTest, UsualWindowsTakeLittleMemoryWithAnyNumberOfEndpoints) {
   constexpr int kProcesses = 16'000;
   constexpr std::size_t kFewMebibytes = std::size_t{4} << 20;
   const std::string file = file_of("a-service-of-a-name-that-takes-some-memory", kProcesses);
