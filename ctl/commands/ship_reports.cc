@@ -61,6 +61,10 @@ void print_ship_losses(const EndpointReport& report, std::ostream& out) {
     out << kIndent << counted(state.services_other, "service")
         << " of windows sent as other, over max_services\n";
   }
+  if (state.series_joined != 0) {
+    out << kIndent << state.series_joined
+        << " series of windows sent without their labels, over twice max_services\n";
+  }
 }
 
 void print_ship_endpoint(const EndpointReport& report, ShipTime now, std::ostream& out) {

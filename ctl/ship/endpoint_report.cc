@@ -27,7 +27,8 @@ void members(auto& fields, Is<EndpointReport> auto& report) {
       .required("bytes_sent", state.bytes_sent)
       .required("bytes_dropped", state.bytes_dropped)
       .required("rows_dropped", state.rows_dropped)
-      .required("services_other", state.services_other);
+      .required("services_other", state.services_other)
+      .optional("series_joined", state.series_joined);  // an older ship has none
 }
 
 std::string utc_text_of(ShipTime time) {

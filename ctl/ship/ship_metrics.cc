@@ -102,6 +102,10 @@ void add_sent(MetricsText& out, const Reports& reports) {
   out.counter(
       "profd_ship_other_services_total", "Services of windows that were sent as the service other.",
       each_endpoint(reports, [](const EndpointReport& one) { return one.state.services_other; }));
+  out.counter(
+      "profd_ship_joined_series_total",
+      "Series of windows that were sent together with others of their service, without labels.",
+      each_endpoint(reports, [](const EndpointReport& one) { return one.state.series_joined; }));
 }
 
 void add_losses(MetricsText& out, const Reports& reports) {

@@ -57,6 +57,7 @@ void ShipPosition::begin(const WindowParts& split) {
   may_have_arrived_ = false;
   state_.rows_dropped += split.samples_dropped;
   state_.services_other += split.services_over_limit;
+  state_.series_joined += split.series_joined;
 }
 
 void ShipPosition::count_sent(std::size_t bytes) {

@@ -51,7 +51,8 @@ void members(auto& fields, Is<ShipState> auto& state) {
       .required("profiles_dropped", state.profiles_dropped)
       .optional("bytes_dropped", state.bytes_dropped)  // older files have none
       .required("rows_dropped", state.rows_dropped)
-      .required("services_other", state.services_other);
+      .required("services_other", state.services_other)
+      .optional("series_joined", state.series_joined);  // the same
 }
 
 ShipState counted_since(const ShipState& start, ShipState now) {
@@ -64,6 +65,7 @@ ShipState counted_since(const ShipState& start, ShipState now) {
   subtract(now.bytes_dropped, start.bytes_dropped);
   now.rows_dropped -= start.rows_dropped;
   now.services_other -= start.services_other;
+  now.series_joined -= start.series_joined;
   return now;
 }
 

@@ -32,6 +32,7 @@ struct ShipState {
   std::map<std::string, std::uint64_t> bytes_dropped;  // of these profiles
   std::uint64_t rows_dropped = 0;                      // samples with a stack that a rule drops
   std::uint64_t services_other = 0;                    // services of windows that were in "other"
+  std::uint64_t series_joined = 0;                     // series of windows that lost their labels
 
   friend bool operator==(const ShipState&, const ShipState&) = default;
 };

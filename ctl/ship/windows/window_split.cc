@@ -145,42 +145,78 @@ SeriesLabels series_of(const Service& service, const PprofTables& window,
 
 using PartsByLabels = std::map<SeriesLabels, std::vector<std::uint32_t>>;
 
-// The names of services, those with the fewest rows last.
-std::vector<std::string> by_rows(const PartsByLabels& parts) {
-  std::map<std::string, std::size_t> rows;
-  for (const auto& [labels, samples] : parts) rows[labels.at(kServiceLabel)] += samples.size();
+using CountsOfServices = std::map<std::string, std::size_t>;
+
+// The highest count first.
+std::vector<std::pair<std::size_t, std::string>> highest_first(const CountsOfServices& counts) {
   std::vector<std::pair<std::size_t, std::string>> sorted;
-  sorted.reserve(rows.size());
-  for (const auto& [name, count] : rows) sorted.emplace_back(count, name);
+  sorted.reserve(counts.size());
+  for (const auto& [name, count] : counts) sorted.emplace_back(count, name);
   std::ranges::stable_sort(sorted, std::ranges::greater(),
                            &std::pair<std::size_t, std::string>::first);
-  std::vector<std::string> names;
-  names.reserve(sorted.size());
-  for (auto& [count, name] : sorted) names.push_back(std::move(name));
-  return names;
+  return sorted;
 }
 
-// Returns how many services became "other".
+// By service, the name of the series that gets its samples.
+using JoinedServices = std::map<std::string, std::string>;
+
+// Each of these series has no labels of processes.
+void join_series(PartsByLabels& parts, const JoinedServices& names, const PprofTables& window,
+                 const SplitOptions& options) {
+  std::map<std::string, std::vector<std::uint32_t>> joined;
+  for (auto part = parts.begin(); part != parts.end();) {
+    const auto name = names.find(part->first.at(kServiceLabel));
+    if (name == names.end()) {
+      ++part;
+      continue;
+    }
+    std::vector<std::uint32_t>& samples = joined[name->second];
+    samples.insert(samples.end(), part->second.begin(), part->second.end());
+    part = parts.erase(part);
+  }
+  for (const auto& [name, samples] : joined) {
+    std::vector<std::uint32_t>& series =
+        parts[series_of({.name = name, .labels = {}}, window, options)];
+    series.insert(series.end(), samples.begin(), samples.end());
+    std::ranges::sort(series);
+  }
+}
+
+// Those with the fewest rows become "other". Returns how many.
 std::uint64_t limit_services(PartsByLabels& parts, const PprofTables& window,
                              const SplitOptions& options) {
-  const std::vector<std::string> names = by_rows(parts);
-  if (names.size() <= options.max_services) return 0;
-  const std::set<std::string> over(
-      names.begin() + static_cast<std::ptrdiff_t>(options.max_services), names.end());
-  std::vector<std::uint32_t> others;
-  for (auto part = parts.begin(); part != parts.end();) {
-    if (over.contains(part->first.at(kServiceLabel))) {
-      others.insert(others.end(), part->second.begin(), part->second.end());
-      part = parts.erase(part);
-    } else {
-      ++part;
-    }
+  CountsOfServices rows;
+  for (const auto& [labels, samples] : parts) rows[labels.at(kServiceLabel)] += samples.size();
+  if (rows.size() <= options.max_services) return 0;
+  JoinedServices over;
+  const auto services = highest_first(rows);
+  for (std::size_t i = options.max_services; i < services.size(); ++i) {
+    over.emplace(services[i].second, kOtherServices);
   }
-  std::vector<std::uint32_t>& other =
-      parts[series_of({.name = kOtherServices, .labels = {}}, window, options)];
-  other.insert(other.end(), others.begin(), others.end());
-  std::ranges::sort(other);
+  join_series(parts, over, window, options);
   return over.size();
+}
+
+// The services of the most series become one series each. Returns how many series these were.
+std::uint64_t limit_series(PartsByLabels& parts, const PprofTables& window,
+                           const SplitOptions& options) {
+  // Most services have one series, and some have one for each user or runtime.
+  constexpr std::size_t kSeriesOfService = 2;
+  const std::size_t most = options.max_services * kSeriesOfService;
+  std::size_t left = parts.size();
+  if (left <= most) return 0;
+  CountsOfServices series;
+  for (const auto& [labels, samples] : parts) ++series[labels.at(kServiceLabel)];
+  JoinedServices joined;
+  std::uint64_t count = 0;
+  for (const auto& [of_service, name] : highest_first(series)) {
+    if (left <= most) break;
+    joined.emplace(name, name);
+    left -= of_service - 1;
+    count += of_service;
+  }
+  join_series(parts, joined, window, options);
+  return count;
 }
 
 bool keep_thread(const PprofTables& window, std::vector<PprofLabel>& labels) {
@@ -220,6 +256,7 @@ WindowParts split_window(const PprofTables& window, const SplitOptions& options)
     for (std::uint32_t i = run.first; i < run.end; ++i) part.push_back(i);
   }
   split.services_over_limit = limit_services(parts, window, options);
+  split.series_joined = limit_series(parts, window, options);
   split.parts.reserve(parts.size());
   for (auto& [labels, samples] : parts) {
     split.parts.push_back({.labels = labels, .samples = std::move(samples)});

@@ -1,8 +1,9 @@
 // Splits a window by service: each part becomes a series of an engine.
 //
 // A series has the labels of its processes. So a service whose processes run as two users is two
-// series. The samples of a part lose their labels but "thread", since an engine would make a series
-// of each set of them.
+// series. Users choose the names of scopes and containers, so the number of series has a limit. The
+// samples of a part lose their labels but "thread", since an engine would make a series of each set
+// of them.
 
 #pragma once
 
@@ -41,10 +42,12 @@ struct WindowParts {
   std::vector<ServicePart> parts;         // sorted by labels
   std::uint64_t samples_dropped = 0;      // by a rule; rows of the window
   std::uint64_t services_over_limit = 0;  // they are in "other", which has their rows together
+  std::uint64_t series_joined = 0;        // each with the others of its service, without labels
 };
 
 // Each sample is in one part, or dropped by a rule. The services with the fewest rows are "other"
-// where there are too many.
+// where there are too many. Where there are more than twice as many series as services are allowed,
+// the services of the most series become one each, until the others fit.
 [[nodiscard]] WindowParts split_window(const PprofTables& window, const SplitOptions& options);
 
 enum class ThreadLabels : std::uint8_t { kKept, kDropped };

@@ -93,6 +93,7 @@ TEST(ShipMetricsTest, CountersBeginAtZeroWithTheProcess) {
   now.profiles_dropped = {{"ended", 5}};
   now.rows_dropped = 6;
   now.services_other = 7;
+  now.series_joined = 8;
   ShipState counted;
   counted.window = now.window;
   counted.windows_sent = 1;
@@ -101,6 +102,7 @@ TEST(ShipMetricsTest, CountersBeginAtZeroWithTheProcess) {
   counted.bytes_dropped = {{"refused", 0}};
   counted.rows_dropped = 6;
   counted.services_other = 7;
+  counted.series_joined = 8;
   EXPECT_EQ(counted_since(start, now), counted);
 }
 

@@ -62,11 +62,12 @@ TEST_F(ShipPositionTest, AWindowIsInFlightUntilItIsDone) {
 
 TEST_F(ShipPositionTest, AWindowOfWhichNothingArrivedCanBeStoredAsNotBegun) {
   ShipPosition position(*file_, 9min);
-  position.begin({.parts = {}, .samples_dropped = 3, .services_over_limit = 2});
+  position.begin({.parts = {}, .samples_dropped = 3, .services_over_limit = 2, .series_joined = 4});
   position.put_in_flight(kNoonWindow);
   position.count_loss("refused", 7);
   ASSERT_TRUE(position.save());
   EXPECT_EQ(stored().rows_dropped, 3U);
+  EXPECT_EQ(stored().series_joined, 4U);
   ASSERT_TRUE(position.save(Saved::kWithoutWindow));
   EXPECT_EQ(stored(), ShipState());
   EXPECT_FALSE(position.is_in_flight(kNoonWindow));

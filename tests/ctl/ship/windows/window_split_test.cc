@@ -96,6 +96,27 @@ TEST_F(WindowSplitTest, ServicesOverTheLimitAreOther) {
   EXPECT_EQ(split_.services_over_limit, 2U);
 }
 
+// Any user can make scopes, each of which is another unit.
+TEST_F(WindowSplitTest, AServiceOfTooManySeriesIsOneWithoutLabels) {
+  for (int i = 0; i < 5; ++i) {
+    window_.add(i + 1, "bash", "run-" + std::to_string(i) + ".scope", "f", 1);
+  }
+  window_.add(9, "worker", "nginx.service", "f", 32);
+  SplitOptions options;
+  options.max_services = 3;
+  EXPECT_THAT(split(options), ElementsAre(Pair("bash", 5), Pair("nginx", 32)));
+  EXPECT_EQ(split_.parts.size(), 6U);
+  EXPECT_EQ(split_.series_joined, 0U);
+  options.max_services = 2;
+  EXPECT_THAT(split(options), ElementsAre(Pair("bash", 5), Pair("nginx", 32)));
+  EXPECT_EQ(split_.series_joined, 5U);
+  EXPECT_EQ(split_.services_over_limit, 0U);
+  ASSERT_EQ(split_.parts.size(), 2U);
+  EXPECT_THAT(split_.parts[0].labels,
+              ElementsAre(Pair("__name__", "process_cpu"), Pair("service_name", "bash")));
+  EXPECT_EQ(split_.parts[1].labels.at("unit"), "nginx.service");
+}
+
 TEST_F(WindowSplitTest, SeriesHaveTheLabelsAndSamplesHaveNone) {
   window_.add(1, "worker", "nginx.service", "f", 1);
   SplitOptions options;
