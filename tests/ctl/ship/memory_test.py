@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""The memory of a real profctl ship: half an hour of windows of 100 processes while its engine is away, and engines that
-answer with 1 GB.
+"""The memory of a real profctl ship: half an hour of windows of 100 processes while its engine is away, engines that answer
+with 1 GB, and windows of 300 processes for six endpoints at once.
 
     tests/ctl/ship/memory_test.py BUILD
 
-A stand-in of the daemon serves the windows, which protoc encodes. Fails where windows or answers are kept in memory.
+A stand-in of the daemon serves the windows, which protoc encodes. Fails where windows or answers are kept in memory, for any
+endpoint.
 """
 
 import http.server
@@ -25,6 +26,9 @@ LIMIT_KB = 32 * 10**6 // 1024  # a kB of /proc has 1024 bytes
 WINDOWS = 30
 SERVICES = 10
 PROCESSES = 100
+LARGE_WINDOWS = 4
+PROCESSES_OF_LARGE = 300
+ENDPOINTS = ["a", "b", "c", "d", "e", "f"]
 STACKS = 40  # of a process
 FRAMES = 20  # of a stack
 FUNCTIONS = 2000
@@ -39,13 +43,13 @@ def eventually(condition, what: str, seconds: float = 120) -> None:
     raise AssertionError(f"in {seconds} s: not {what}")
 
 
-def window_text() -> str:
+def window_text(processes: int) -> str:
     """A window without its time, in protobuf's text form."""
     texts = Texts()
     kinds = [("samples", "count"), ("cpu", "nanoseconds")]
     lines = [f"sample_type {{ type: {texts.place(kind)} unit: {texts.place(unit)} }}" for kind, unit in kinds]
     place = 0
-    for process in range(PROCESSES):
+    for process in range(processes):
         pairs = {"comm": f"service-{process % SERVICES}", "unit": "-", "container": "-", "pod": "-", "user": "bob"}
         labels = " ".join(f"label {{ key: {texts.place(key)} str: {texts.place(text)} }}" for key, text in pairs.items())
         labels += f" label {{ key: {texts.place('pid')} num: {process + 1} }}"
@@ -65,10 +69,10 @@ def window_text() -> str:
     return "\n".join(lines)
 
 
-def windows_of_half_an_hour() -> dict:
+def windows_of_minutes(count: int, processes: int) -> dict:
     """Files by name. The last one ended minutes ago, so that none waits for its turn."""
-    first = int(time.time()) // 60 * 60 - (WINDOWS + 4) * 60
-    return windows_at(window_text(), [first + 60 * minute for minute in range(WINDOWS)])
+    first = int(time.time()) // 60 * 60 - (count + 4) * 60
+    return windows_at(window_text(processes), [first + 60 * minute for minute in range(count)])
 
 
 class Engine:
@@ -128,10 +132,11 @@ class Engine:
 
 
 class Shipper:
-    def __init__(self, directory: pathlib.Path, port: int):
+    def __init__(self, directory: pathlib.Path, port: int, endpoints: list):
         self.directory = directory
         (directory / "ship").mkdir()
-        (directory / "ship.toml").write_text(f'host = "h1"\n[[pyroscope]]\nname = "a"\nurl = "http://127.0.0.1:{port}"\n')
+        tables = [f'[[pyroscope]]\nname = "{name}"\nurl = "http://127.0.0.1:{port}"\n' for name in endpoints]
+        (directory / "ship.toml").write_text('host = "h1"\n' + "".join(tables))
         with (directory / "ship.log").open("w") as log:
             self.process = subprocess.Popen(
                 [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
@@ -142,8 +147,8 @@ class Shipper:
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
 
-    def state(self) -> dict:
-        path = self.directory / "ship/a.json"
+    def state(self, endpoint: str = "a") -> dict:
+        path = self.directory / f"ship/{endpoint}.json"
         return json.loads(path.read_text()) if path.exists() else {"window": ""}
 
     def log(self) -> str:
@@ -176,21 +181,39 @@ def run(engine: Engine, shipper: Shipper, windows: dict) -> None:
     assert all_sent <= LIMIT_KB, all_sent
 
 
-def main() -> None:
+def run_with_many_endpoints(engine: Engine, shipper: Shipper, windows: dict) -> None:
+    engine.start()
+    eventually(lambda: all(shipper.state(name)["window"] == max(windows) for name in ENDPOINTS),
+               "the windows are sent to all endpoints", 240)
+    peak = shipper.peak_kb()
+    for name in ENDPOINTS:
+        state = shipper.state(name)
+        assert state["windows_sent"] == LARGE_WINDOWS and not state["windows_dropped"], state
+        assert state["profiles_sent"] >= LARGE_WINDOWS * SERVICES and not state["profiles_dropped"], state
+    print(f"peak of the resident memory: {peak} kB with {len(ENDPOINTS)} endpoints and windows of {PROCESSES_OF_LARGE} "
+          f"processes; the limit is {LIMIT_KB} kB")
+    assert peak <= LIMIT_KB, peak
+
+
+def check(windows: dict, endpoints: list, flow) -> None:
     with tempfile.TemporaryDirectory(prefix="profd-ship-memory-") as name:
         directory = pathlib.Path(name)
-        windows = windows_of_half_an_hour()
         DaemonStandIn(directory / "profd.sock", windows)
         engine = Engine()
-        shipper = Shipper(directory, engine.port)
+        shipper = Shipper(directory, engine.port, endpoints)
         try:
-            run(engine, shipper, windows)
+            flow(engine, shipper, windows)
             shipper.process.send_signal(signal.SIGTERM)
             assert shipper.process.wait(60) == 0
         finally:
             sys.stderr.write(shipper.log())
             shipper.process.kill()
             shipper.process.wait()
+
+
+def main() -> None:
+    check(windows_of_minutes(WINDOWS, PROCESSES), ["a"], run)
+    check(windows_of_minutes(LARGE_WINDOWS, PROCESSES_OF_LARGE), ENDPOINTS, run_with_many_endpoints)
 
 
 main()
