@@ -30,10 +30,9 @@ export function showLegend(box, legend) {
   legend.forEach(({color}, i) => { box.children[i].firstChild.style.background = color; });
 }
 
-// To draw on the canvas, which gets this size.
 export function contextOf(canvas, width, height) {
   const ratio = devicePixelRatio;
-  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const [wide, high] = [width, height].map((one) => Math.round(one * ratio));
   if (canvas.width !== wide || canvas.height !== high) {
     Object.assign(canvas, {width: wide, height: high});
     Object.assign(canvas.style, {width: width + "px", height: height + "px"});

@@ -53,11 +53,6 @@ export function boxAt(rows, row, x) {
   return at >= 0 && x < boxes.x[at] + boxes.width[at] ? at : -1;
 }
 
-// The place of a node's box in its row, or -1.
-export function placeOf(rows, tree, node) {
-  return rows[tree.depth[node]]?.node.indexOf(node) ?? -1;
-}
-
 // The end of a name that is too long, as in profctl's tables: names differ at their end.
 export function fittingName(name, letters) {
   if (name.length <= letters) return name;
@@ -107,7 +102,6 @@ function drawBox(context, tree, node, box, look) {
   context.fillText(text, box.x + 3, box.y + ROW_HEIGHT / 2, w - 6);
 }
 
-// Where a row begins in the whole picture.
 export function rowTop(rows, row, isIcicle) {
   return (isIcicle ? row : rows.length - 1 - row) * ROW_HEIGHT;
 }

@@ -2,6 +2,5 @@
 
 import {FlamePage} from "./flame_page.js";
 
-const data = JSON.parse(document.getElementById("data").textContent);
-new FlamePage(document.body, data);
+new FlamePage(document.body, JSON.parse(document.getElementById("data").textContent));
 performance.mark("profd-shown");

@@ -12,7 +12,7 @@ import {chooseColors} from "./flame.js";
 import {patternOf, searchFunctions, sumMatches} from "./search.js";
 
 const KEYS_TEXT = "Arrows move, Enter zooms, Escape shows all again, / searches, n and N go to the " +
-    "next match, m opens the menu, i turns the picture, c changes colours, t shows the table";
+    "next match, m opens the menu, i turns the picture, c changes colours, t shows the table, ? these keys; buttons name theirs";
 
 export class FlamePage {
   constructor(place, json) {
@@ -21,8 +21,7 @@ export class FlamePage {
     this.menu = new Menu();
     this.build(place, json);
     this.readPalette();
-    this.state = this.readState();
-    this.apply({zoom: this.state.zoom});
+    this.readFragment();
     addEventListener("hashchange", () => this.followFragment());
     document.addEventListener("keydown", (event) => this.onKey(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -57,7 +56,6 @@ export class FlamePage {
     this.arrange(place, leftOut);
   }
 
-  // Switches a part of the state.
   toggle(key, text, title) {
     return button(text, title, () => this.update({[key]: !this.state[key]}));
   }
@@ -76,9 +74,8 @@ export class FlamePage {
     return this.picture;
   }
 
-  // What is where on the page.
   arrange(place, leftOut) {
-    const note = leftOut > 0 ? element("p.note", {text:
+    const note = leftOut > 0 ? element("p", {text:
         counted(leftOut, "smaller node") + " left out; their samples count in the nodes above"}) : "";
     place.append(
       element("header", {}, this.heading, this.scopeText, note,
@@ -100,8 +97,9 @@ export class FlamePage {
     return [INITIAL, CHOICES];
   }
 
-  readState() {
-    return stateOf(location.hash, ...this.form);
+  readFragment() {
+    this.state = stateOf(location.hash, ...this.form);
+    this.apply({zoom: this.state.zoom});
   }
 
   // Changes the state, and the URL with it: typing replaces the link, all else adds one.
@@ -116,13 +114,11 @@ export class FlamePage {
   followFragment() {
     if ((location.hash || "#") === this.ownFragment) return;
     this.ownFragment = location.hash;
-    this.state = this.readState();
-    this.apply({zoom: this.state.zoom});
+    this.readFragment();
   }
 
-  reset() {
-    const {icicle, color, sort, table} = this.state;
-    this.update({...INITIAL, icicle, color, sort, table});
+  reset(more) {
+    this.update({zoom: "", q: "", focus: "", hide: [], callers: "", ...more});
   }
 
   // Shows the state, of which `change` is new.
@@ -185,8 +181,10 @@ export class FlamePage {
     this.match.textContent = error ? "no regular expression" : "";
     if (!isMatch) return;
     const sum = sumMatches(this.tree, this.top, isMatch);
-    this.match.textContent = this.scope.shareText(sum) + " in " + counted(sum.nodes, "node");
-    this.match.title = this.scope.amountText(sum);
+    const value = this.matched ?? sum;
+    // Nodes that were left out may match, too.
+    this.match.textContent = this.scope.shareText(value, this.whole.leftOut && value === sum) + " in " + counted(sum.nodes, "node");
+    this.match.title = this.scope.amountText(value);
   }
 
   showCrumbs() {
@@ -220,10 +218,9 @@ export class FlamePage {
   }
 
   rows() {
-    return functionRows(this.tree, this.top, this.scope, this.state.sort, this.isMatch);
+    return functionRows(this.tree, this.top, this.scope, this.state.sort, this.isMatch, this.whole.leftOut);
   }
 
-  // In the table.
   chooseFunction(name) {
     const pattern = patternOf(name);
     this.update({q: this.state.q === pattern ? "" : pattern});
@@ -290,6 +287,7 @@ export class FlamePage {
       n: () => this.goToMatch(1),
       N: () => this.goToMatch(-1),
       m: () => active.openMenu(),
+      "?": () => { this.details.textContent = KEYS_TEXT; },
     };
     const ofPicture = {
       ArrowUp: () => active.step(true),

@@ -12,8 +12,8 @@ export class Scope {
     return whole > 0 ? 100 * part / whole : 0;
   }
 
-  shareText(value) {
-    return percentText(this.percentOf(value));
+  shareText(value, isLeast) {
+    return percentText(this.percentOf(value), isLeast);
   }
 
   // "12.5 % (1,234 samples, 12.5 s)", and what is in the brackets
@@ -39,9 +39,9 @@ export class Scope {
   }
 }
 
-export function percentText(percent) {
+export function percentText(percent, isLeast) {
   // Half of a digit goes to the even one, as printf() has it.
-  return (percent % 1 === 0.25 ? percent - 0.01 : percent).toFixed(1) + " %";
+  return (isLeast ? "≥ " : "") + (percent % 1 === 0.25 ? percent - 0.01 : percent).toFixed(1) + " %";
 }
 
 export function counted(count, noun) {

@@ -2,7 +2,7 @@
 // place is scrolled to. It knows which node is where, and which one the keyboard is at.
 
 import {contextOf, element} from "./elements.js";
-import {ROW_HEIGHT, SMALL_NODES, boxAt, drawFlame, layOut, placeOf, rowAt, rowTop} from "./flame.js";
+import {ROW_HEIGHT, SMALL_NODES, boxAt, drawFlame, layOut, rowAt, rowTop} from "./flame.js";
 
 export class FlamePicture {
   // `on`: {hover(node), zoom(node), menu(x, y, node)}. Node -1 is none.
@@ -10,8 +10,8 @@ export class FlamePicture {
     this.on = on;
     this.current = 0;
     this.canvas = element("canvas");
-    this.hoverMark = element("div.mark", {hidden: ""});
-    this.currentMark = element("div.mark.current", {hidden: ""});
+    this.hoverMark = element("div.mark");
+    this.currentMark = element("div.mark.current");
     this.tall = element("div.tall", {}, this.canvas, this.hoverMark, this.currentMark);
     this.box = element("div.picture", {
       tabindex: "0", role: "application", "aria-label": label,
@@ -59,20 +59,17 @@ export class FlamePicture {
     return this.look.isIcicle ? 0 : Math.max(this.box.clientHeight - this.rows.length * ROW_HEIGHT, 0);
   }
 
-  // Where the node's row begins in `tall`.
   topOf(node) {
     return rowTop(this.rows, this.tree.depth[node], this.look.isIcicle) + this.shift;
   }
 
   // {left, width} of the node's box; null: it has none.
   boxOf(node) {
-    const place = node < 0 ? -1 : placeOf(this.rows, this.tree, node);
-    if (place < 0) return null;
-    const {x, width} = this.rows[this.tree.depth[node]];
-    return {left: x[place], width: width[place]};
+    const {node: nodes = [], x, width} = this.rows[this.tree.depth[node]] ?? {};
+    const place = nodes.indexOf(node);
+    return place < 0 ? null : {left: x[place], width: width[place]};
   }
 
-  // Puts a frame around the box of the node.
   mark(frame, node) {
     const box = this.boxOf(node);
     frame.hidden = !box;
@@ -106,7 +103,6 @@ export class FlamePicture {
     else if (node >= 0) this.on.menu(event.clientX, event.clientY, node);
   }
 
-  // At the box of the current node.
   openMenu() {
     const {left, top} = this.box.getBoundingClientRect();
     const x = left + (this.boxOf(this.current)?.left ?? 0);

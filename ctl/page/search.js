@@ -3,17 +3,17 @@
 // {isMatch, error}: by number of the function; null without a pattern.
 export function searchFunctions(functions, pattern) {
   if (pattern === "") return {isMatch: null, error: ""};
-  let expression;
-  try {
-    expression = new RegExp(pattern, "u");
-  } catch {
+  let error = "";
+  // "u" refuses needless backslashes.
+  for (const flags of ["u", ""]) {
     try {
-      expression = new RegExp(pattern);  // "u" refuses needless backslashes
-    } catch (error) {
-      return {isMatch: null, error: error.message};
+      const expression = new RegExp(pattern, flags);
+      return {isMatch: Uint8Array.from(functions.name, (name) => expression.test(name)), error: ""};
+    } catch ({message}) {
+      error = message;
     }
   }
-  return {isMatch: Uint8Array.from(functions.name, (name) => expression.test(name)), error: ""};
+  return {isMatch: null, error};
 }
 
 // The samples below `top` in whose stack a match is: each counts once.

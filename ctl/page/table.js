@@ -6,12 +6,13 @@ import {percentText} from "./numbers.js";
 
 const MAX_ROWS = 300;
 
-// The rows in their order, in the form of 'profctl report --json'.
-export function functionRows(tree, top, scope, sort, isMatch) {
+// The rows in their order, in the form of 'profctl report --json'. `isLeast`: nodes were left out.
+export function functionRows(tree, top, scope, sort, isMatch, isLeast) {
   const {kind, name} = tree.functions;
   const rows = sumFunctions(tree, top).filter(({fn}) => kind[fn] !== LABEL && (!isMatch || isMatch[fn]));
   return sortRows(rows.map(({fn, self, total}) => (
-    {name: name[fn], self, self_percent: scope.percentOf(self), total, total_percent: scope.percentOf(total)})), sort);
+    {name: name[fn], self, self_percent: scope.percentOf(self), total, total_percent: scope.percentOf(total),
+     isLeast: isLeast && (top !== 0 || !tree.sums)})), sort);
 }
 
 export function sortRows(rows, sort) {
@@ -37,10 +38,9 @@ export class FunctionTable {
   show(rows, scope, sort) {
     const titles = {self: "Self", total: "Total", name: "Function"};
     for (const [key, text] of Object.entries(titles)) titles[key] = button(text, "Sort by it", () => this.on.sort(key));
-    const amount = (percent, value) => element("span", {text: percentText(percent), title: scope.amountText(value)});
+    const amount = (row, key) => element("span", {text: percentText(row[key + "_percent"], row.isLeast), title: scope.amountText(row[key])});
     const lines = rows.slice(0, MAX_ROWS).map((row) => [
-      amount(row.self_percent, row.self), amount(row.total_percent, row.total),
-      button(row.name, "", () => this.on.choose(row.name))]);
+      amount(row, "self"), amount(row, "total"), button(row.name, "", () => this.on.choose(row.name))]);
     if (rows.length > MAX_ROWS) lines.push(["", "", "... " + (rows.length - MAX_ROWS) + " more"]);
     showTable(this.box, Object.values(titles), lines);
     titles[sort].parentElement.ariaSort = sort === "name" ? "ascending" : "descending";

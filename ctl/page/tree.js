@@ -41,8 +41,7 @@ function emptyNode(parent, fn) {
 
 // The JSON of profctl, parsed. The samples without any frame are those of the root itself.
 export function decodeTree(json) {
-  const {name, object, kind} = json.functions;
-  const functions = {name, object: object.map((number) => json.objects[number]), kind};
+  const functions = {...json.functions, object: json.functions.object.map((number) => json.objects[number])};
   const {depth, fn, self, rest, self_cpu: selfCpu, rest_cpu: restCpu} = json.nodes;
   const cpu = (counts, known, i) => (json.period_ns ? counts[i] * json.period_ns : known?.[i] ?? 0);
   const path = [0];
@@ -56,7 +55,9 @@ export function decodeTree(json) {
   tree.selfCpu[0] = cpu_ns - tree.totalCpu[0];
   tree.total[0] = samples;
   tree.totalCpu[0] = cpu_ns;
-  return tree;
+  // Sums before nodes were left out.
+  return Object.assign(tree, {leftOut: json.left_out, sums: json.sums?.map(([own, all, ownCpu, allCpu], i) => (
+    {fn: i, self: {samples: own, cpu_ns: ownCpu}, total: {samples: all, cpu_ns: allCpu}}))});
 }
 
 // What a share is taken of, and what widths are in proportion to.
@@ -92,12 +93,10 @@ class TreeBuilder {
     return node;
   }
 
-  // Of the node of another tree.
   addOwn(node, tree, from) {
     for (const value of OWN) this.nodes[node][value] += tree[value][from];
   }
 
-  // Nodes without samples are left out.
   finish() {
     const {functions, nodes} = this;
     const {total, totalCpu} = treeOf(functions, nodes);
@@ -150,18 +149,15 @@ export function callersOf(tree, isWanted) {
 
 // The sums of each function in the subtree of `top`; a recursive one counts once. In no order.
 export function sumFunctions(tree, top) {
-  const {fn, end} = tree;
-  const rows = new Map();
+  const {fn, end, sums} = tree;
+  if (sums && top === 0) return sums;
+  const rows = [];
   const open = new Int32Array(tree.functions.name.length);
   const path = [];
   for (let i = top; i < end[top]; ++i) {
     while (path.length !== 0 && end[path.at(-1)] <= i) --open[fn[path.pop()]];
     if (i === 0) continue;
-    let row = rows.get(fn[i]);
-    if (!row) {
-      row = {fn: fn[i], self: {samples: 0, cpu_ns: 0}, total: {samples: 0, cpu_ns: 0}};
-      rows.set(fn[i], row);
-    }
+    const row = rows[fn[i]] ??= {fn: fn[i], self: {samples: 0, cpu_ns: 0}, total: {samples: 0, cpu_ns: 0}};
     row.self.samples += tree.self[i];
     row.self.cpu_ns += tree.selfCpu[i];
     if (open[fn[i]]++ === 0) {
@@ -170,7 +166,7 @@ export function sumFunctions(tree, top) {
     }
     path.push(i);
   }
-  return [...rows.values()];
+  return rows.flat();
 }
 
 // A short name of a place in the tree, which stays the same when the numbers change.

@@ -1,5 +1,4 @@
-// The page of profctl web: the flame graph's page with a timeline, a list and more views. profctl
-// merges and prunes.
+// The page of profctl web: the flame graph's page with a timeline, a list and more views.
 
 import {DataSource} from "./web_data.js";
 import {FlamePage} from "./flame_page.js";
@@ -13,10 +12,8 @@ import {decodeTree, nameOf, valueColumn} from "./tree.js";
 import {searchFunctions} from "./search.js";
 import {sortRows} from "./table.js";
 
-const NO_VALUE = {samples: 0};
-const NO_DATA = {title: "", event: "cpu", all: NO_VALUE, shown: NO_VALUE, objects: [],
+const NO_DATA = {title: "", event: "cpu", all: {samples: 0}, shown: {samples: 0},
                  functions: {name: [], object: [], kind: []}, nodes: {depth: [], fn: [], self: [], rest: []}};
-const NO_TIMELINE = {groups: [], windows: []};
 const FORMS = ["pprof", "folded", "speedscope", "html", "svg", "gperftools"];
 const MAX_TREES = 6;
 
@@ -30,7 +27,7 @@ export class WebPage extends FlamePage {
 
   arrange(place) {
     const none = decodeTree(NO_DATA);
-    Object.assign(this, {trees: new Map(), errors: new Map(), history: NO_TIMELINE, around: {callers: none, callees: none}});
+    Object.assign(this, {trees: new Map(), errors: new Map(), history: {groups: [], windows: []}, around: {callers: none, callees: none}});
     this.timeline = new WebTimeline({
       choose: (range) => this.update({range: textOfRange(range), zoom: ""}),
       compare: (range) => this.update({base: textOfRange(range), view: "diff"}),
@@ -120,7 +117,6 @@ export class WebPage extends FlamePage {
     this.times.textContent = this.rangesText();
     this.list.mark(target, filter);
     this.names.ariaPressed = names === "full";
-    this.showExports();
   }
 
   rangesText() {
@@ -134,7 +130,10 @@ export class WebPage extends FlamePage {
     const {state, data} = this;
     const samples = sampleFields(state);
     const stacks = [...samples, ...stackFields(state)];
+    this.stacks = stacks;
     this.askFlame(stacks);
+    this.exports.replaceChildren("Export: ", ...FORMS.map((form) =>
+      element("a", {href: data.address("export", [...stacks, ["form", form]]), text: form})));
     data.ask("table", stacks, ({rows}) => {
       this.functions = rows;
       this.apply({});
@@ -208,6 +207,20 @@ export class WebPage extends FlamePage {
   readPalette() {
     super.readPalette();
     this.timeline.show(this.history, this.palette);
+  }
+
+  // profctl has all stacks of a pruned tree.
+  showMatches(found) {
+    const {data, stacks, state: {q, zoom}} = this;
+    if (!stacks) return;
+    const fields = [...stacks, ["search", q], ["zoom", zoom]];
+    if (data.slots.get("search") !== data.address("search", fields)) this.matched = undefined;
+    if (!found.isMatch || !this.whole.leftOut) this.forget("search");
+    else data.ask("search", fields, ({matched}) => {
+      this.matched = matched;
+      this.apply({});
+    });
+    super.showMatches(found);
   }
 
   // By profctl's own sums, of all functions.
@@ -293,13 +306,6 @@ export class WebPage extends FlamePage {
                    this.history.groups);
   }
 
-  showExports() {
-    const fields = [...sampleFields(this.state), ...stackFields(this.state)];
-    if (!this.data) return;
-    this.exports.replaceChildren("Export: ", ...FORMS.map((form) =>
-      element("a", {href: this.data.address("export", [...fields, ["form", form]]), text: form})));
-  }
-
   // And an answer under way.
   forget(slot, error = "") {
     this.data?.slots.delete(slot);
@@ -312,7 +318,7 @@ export class WebPage extends FlamePage {
   }
 
   reset() {
-    this.update({target: [], fn: "", zoom: "", q: "", focus: "", hide: [], filter: "", range: this.isHistory ? this.state.range : ""});
+    super.reset({target: [], fn: "", filter: "", range: this.isHistory ? this.state.range : ""});
   }
 
   showChips() {

@@ -145,7 +145,6 @@ export class WebTimeline {
     return isChosen ? this.palette.more : this.palette.native;
   }
 
-  // A tick at each round local time.
   drawAxis(context, width, y) {
     const {since, until} = this.span;
     const step = 1000 * (STEPS.find((one) => one * 1000 * width >= (until - since) * TICK) ?? STEPS.at(-1));

@@ -7,6 +7,7 @@
 
 #include "ctl/page/page_files.h"
 #include "ctl/views/flame_json.h"
+#include "ctl/views/function_sums.h"
 #include "formats/base/base64.h"
 
 namespace profd {
@@ -80,11 +81,12 @@ std::string joined_modules() {
 std::string flame_html(CallTree& tree, std::string_view title) {
   const PageFrame frame = make_frame();
   const std::size_t left = kMaxFlameBytes - frame.before.size() - frame.after.size();
+  const FunctionSums sums = sums_of_functions(tree);
   prune(tree, kMaxFlameNodes, 0);
-  std::string data = flame_json(tree, title);
+  std::string data = flame_json(tree, title, sums);
   while (data.size() > left && tree.nodes.size() > kFewNodes) {
     prune(tree, tree.nodes.size() / 2, 0);
-    data = flame_json(tree, title);
+    data = flame_json(tree, title, sums);
   }
   return frame.before + data + frame.after;
 }

@@ -78,6 +78,7 @@ class FunctionList {
     if (added) {
       names_ += (names_.empty() ? "" : ",") + json_of_name(node.group.name);
       objects_of_.push_back(node.group.object);
+      first_of_.push_back(&node);
       kinds_.add(node.is_label ? kLabelKind : static_cast<std::uint32_t>(node.group.kind));
     }
     std::string_view& object = objects_of_[known->second];
@@ -91,10 +92,26 @@ class FunctionList {
     return "\"objects\":" + objects.text() + ",\"functions\":{\"name\":[" + names_ +
            "],\"object\":" + places.text() + ",\"kind\":" + kinds_.text() + "}";
   }
+  // Of labels, which have none, they are 0.
+  [[nodiscard]] std::string text_of(const FunctionSums& sums) const {
+    std::string text;
+    for (const TreeNode* const node : first_of_) {
+      const auto known = node->is_label ? sums.end() : sums.find(node->group.name);
+      const FunctionSum sum = known == sums.end() ? FunctionSum() : known->second;
+      NumberList one;
+      for (const std::int64_t number :
+           {sum.self.samples, sum.total.samples, sum.self.cpu_ns, sum.total.cpu_ns}) {
+        one.add(number);
+      }
+      text += (text.empty() ? "" : ",") + one.text();
+    }
+    return "[" + text + "]";
+  }
 
  private:
   std::string names_;
   std::vector<std::string_view> objects_of_;  // by number of the function
+  std::vector<const TreeNode*> first_of_;     // the same
   NumberList kinds_;
   std::map<std::pair<std::string_view, bool>, std::size_t> numbers_;
 };
@@ -137,7 +154,7 @@ std::vector<SampleValue> left_out_below(const CallTree& tree) {
   return rest;
 }
 
-std::string flame_json(const CallTree& tree, std::string_view title) {
+std::string flame_json(const CallTree& tree, std::string_view title, const FunctionSums& sums) {
   const ViewScope& scope = tree.scope;
   const std::vector<SampleValue> rest = left_out_below(tree);
   const auto period = period_of(tree, rest);
@@ -163,8 +180,10 @@ std::string flame_json(const CallTree& tree, std::string_view title) {
   }
   std::string text = for_script(json_text(head));
   text.pop_back();  // the brace
-  text += "," + functions.text() + ",\"nodes\":{\"depth\":" + depths.text() +
-          ",\"fn\":" + numbers.text() + ",\"self\":" + self.text() + ",\"rest\":" + below.text();
+  text += "," + functions.text();
+  if (tree.left_out != 0 && !sums.empty()) text += ",\"sums\":" + functions.text_of(sums);
+  text += ",\"nodes\":{\"depth\":" + depths.text() + ",\"fn\":" + numbers.text() +
+          ",\"self\":" + self.text() + ",\"rest\":" + below.text();
   if (scope.has_cpu_time && !period) {
     text += ",\"self_cpu\":" + self_cpu.text() + ",\"rest_cpu\":" + below_cpu.text();
   }

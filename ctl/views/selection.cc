@@ -118,6 +118,14 @@ Result<void> check_pattern_of_names(const std::string& pattern) {
       "the syntax is RE2's: ^main$, Cache::.*, memcpy|memmove");
 }
 
+std::vector<bool> texts_with(const std::string& pattern, std::span<const std::string> texts) {
+  const auto expression = compiled(pattern);
+  std::vector<bool> found;
+  found.reserve(texts.size());
+  for (const std::string& text : texts) found.push_back(is_found(*expression, text));
+  return found;
+}
+
 Result<std::vector<bool>> find_functions(const Samples& samples, const std::string& name) {
   const auto functions = samples.functions();
   std::vector<bool> found(functions.size());

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,10 @@ struct SelectionPatterns {
 
 // kInvalidArgument: not a regular expression.
 [[nodiscard]] Result<void> check_pattern_of_names(const std::string& pattern);
+
+// In which of the texts the regular expression, which was checked, is found.
+[[nodiscard]] std::vector<bool> texts_with(const std::string& pattern,
+                                           std::span<const std::string> texts);
 
 // The functions whose name (either form) is `name`; where there is none, those in whose name this
 // regular expression is found. By number of the function. kInvalidArgument: as above. kNotFound: no

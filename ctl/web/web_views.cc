@@ -20,6 +20,7 @@
 #include "ctl/views/report.h"
 #include "ctl/views/selected_samples.h"
 #include "ctl/views/view_json.h"
+#include "ctl/web/matched_samples.h"
 #include "ctl/web/narrowed_target.h"
 #include "ctl/web/picture_worth.h"
 #include "ctl/web/process_list.h"
@@ -178,6 +179,17 @@ Result<std::string> WebViews::flame(const WebRequest& request) {
   return flame_json(tree, shown->source->title);
 }
 
+Result<std::string> WebViews::search(const WebRequest& request) {
+  const std::string pattern(request.field("search"));
+  if (auto checked = check_pattern_of_names(pattern); !checked) return checked.error();
+  const auto shown = open(request);
+  if (!shown) return shown.error();
+  const SampleValue matched =
+      matched_samples(shown->selection(), shown->fields.names, pattern, request.field("zoom"));
+  boost::json::object value{{"samples", matched.samples}, {"cpu_ns", matched.cpu_ns}};
+  return json_text(boost::json::object{{"matched", std::move(value)}});
+}
+
 Result<std::string> WebViews::table(const WebRequest& request) {
   const auto shown = open(request);
   if (!shown) return shown.error();
@@ -290,7 +302,8 @@ WebReply WebViews::answer(const WebRequest& request) {
       Route{"/api/source", &WebViews::source}, Route{"/api/timeline", &WebViews::timeline},
       Route{"/api/list", &WebViews::list},     Route{"/api/worth", &WebViews::worth},
       Route{"/api/flame", &WebViews::flame},   Route{"/api/table", &WebViews::table},
-      Route{"/api/diff", &WebViews::diff},     Route{"/api/lines", &WebViews::lines}};
+      Route{"/api/diff", &WebViews::diff},     Route{"/api/lines", &WebViews::lines},
+      Route{"/api/search", &WebViews::search}};
   const std::string& path = request.path();
   if (path == "/") return {.type = "text/html; charset=utf-8", .body = std::string(kPage)};
   if (path == "/api/export") return download(request);

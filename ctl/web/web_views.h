@@ -7,6 +7,8 @@
 //     /api/worth            picture_worth.h
 //     /api/flame            flame_json.h; around=NAME&direction=callers|callees: of one function;
 //                           zoom=PATH: more of a part (zoomed_tree.h)
+//     /api/search           search=REGEX&zoom=PATH: {"matched":{"samples","cpu_ns"}}, of all stacks
+//                           (matched_samples.h)
 //     /api/table            the JSON of 'report', docs/api.md
 //     /api/diff             the JSON of 'diff', of base_since and base_until and the range
 //     /api/lines            around=NAME: {"scope","lines":[{"file","line","self","total","text"}]}
@@ -62,6 +64,7 @@ class WebViews {
   [[nodiscard]] Result<std::string> list(const WebRequest& request);
   [[nodiscard]] Result<std::string> worth(const WebRequest& request);
   [[nodiscard]] Result<std::string> flame(const WebRequest& request);
+  [[nodiscard]] Result<std::string> search(const WebRequest& request);
   [[nodiscard]] Result<std::string> table(const WebRequest& request);
   [[nodiscard]] Result<std::string> diff(const WebRequest& request);
   [[nodiscard]] Result<std::string> lines(const WebRequest& request);

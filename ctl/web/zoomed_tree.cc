@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,14 +12,6 @@
 
 namespace profd {
 namespace {
-
-std::uint32_t hash_of_name(std::string_view name) {
-  std::uint32_t hash = 0x811c9dc5;
-  for (const char byte : printable_utf8(name, kMaxPrintableBytes)) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x01000193;
-  }
-  return hash;
-}
 
 // The node after the subtree of a node.
 std::size_t end_of(const CallTree& tree, std::size_t node) {
@@ -28,9 +21,10 @@ std::size_t end_of(const CallTree& tree, std::size_t node) {
 }
 
 std::optional<std::size_t> child_of(const CallTree& tree, std::size_t first, std::size_t end,
-                                    std::uint32_t hash) {
+                                    std::uint32_t step) {
   for (std::size_t child = first; child < end; child = end_of(tree, child)) {
-    if (hash_of_name(tree.nodes[child].group.name) == hash) return child;
+    const std::string name = printable_utf8(tree.nodes[child].group.name, kMaxPrintableBytes);
+    if (zoom_step(name) == step) return child;
   }
   return std::nullopt;
 }
@@ -40,13 +34,8 @@ std::vector<std::size_t> nodes_of_path(const CallTree& tree, std::string_view pa
   std::vector<std::size_t> found;
   std::size_t first = 0;
   std::size_t end = tree.nodes.size();
-  while (!path.empty()) {
-    const std::string_view step = path.substr(0, path.find('.'));
-    path.remove_prefix(std::min(step.size() + 1, path.size()));
-    std::uint32_t hash = 0;
-    const auto [at, error] = std::from_chars(step.data(), step.data() + step.size(), hash, 36);
-    if (error != std::errc() || at != step.data() + step.size()) break;
-    const auto child = child_of(tree, first, end, hash);
+  for (const std::uint32_t step : zoom_steps(path)) {
+    const auto child = child_of(tree, first, end, step);
     if (!child) break;
     found.push_back(*child);
     first = *child + 1;
@@ -56,6 +45,27 @@ std::vector<std::size_t> nodes_of_path(const CallTree& tree, std::string_view pa
 }
 
 }  // namespace
+
+std::uint32_t zoom_step(std::string_view printable_name) {
+  std::uint32_t hash = 0x811c9dc5;
+  for (const char byte : printable_name) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x01000193;
+  }
+  return hash;
+}
+
+std::vector<std::uint32_t> zoom_steps(std::string_view path) {
+  std::vector<std::uint32_t> steps;
+  while (!path.empty()) {
+    const std::string_view text = path.substr(0, path.find('.'));
+    path.remove_prefix(std::min(text.size() + 1, path.size()));
+    std::uint32_t step = 0;
+    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), step, 36);
+    if (error != std::errc() || at != text.data() + text.size()) break;
+    steps.push_back(step);
+  }
+  return steps;
+}
 
 void prune_around(CallTree& tree, std::string_view path, std::size_t max_nodes) {
   std::vector<std::size_t> way = nodes_of_path(tree, path);

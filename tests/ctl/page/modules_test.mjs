@@ -24,6 +24,7 @@ const search = await load("search.js");
 const state = await load("state.js");
 const numbers = await load("numbers.js");
 const flame = await load("flame.js");
+const table = await load("table.js");
 const timeline = await load("web_timeline.js");
 const webState = await load("web_state.js");
 
@@ -151,6 +152,23 @@ test("the table counts a recursive function once", () => {
   }
 });
 
+test("the table of a pruned tree has the sums that came with it, and says what is too small", () => {
+  const json = {...jsonOf([{stack: ["a", "b"], count: 5}, {stack: ["c"], count: 2}]), left_out: 2};
+  json.sums = [[1, 9, PERIOD, 9 * PERIOD], [6, 8, 6 * PERIOD, 8 * PERIOD], [3, 3, 3 * PERIOD, 3 * PERIOD]];
+  json.shown = json.all = {samples: 20, cpu_ns: 20 * PERIOD};
+  const one = tree.decodeTree(json);
+  assert.equal(one.leftOut, 2);
+  const scope = new numbers.Scope(json);
+  const rowsOf = (of, top) => table.functionRows(of, top, scope, "self", null, one.leftOut)
+      .map(({name, self, total, total_percent, isLeast}) => [name, self.samples, total.samples, total.cpu_ns, total_percent, Boolean(isLeast)]);
+  assert.deepEqual(rowsOf(one, 0), [["b", 6, 8, 8 * PERIOD, 40, false], ["c", 3, 3, 3 * PERIOD, 15, false], ["a", 1, 9, 9 * PERIOD, 45, false]]);
+  // A part, and what filters leave, have the nodes alone.
+  assert.deepEqual(rowsOf(one, tree.nodeAt(one, tree.pathOf(one, 1))),
+                   [["b", 5, 5, 5 * PERIOD, 25, true], ["a", 0, 5, 5 * PERIOD, 25, true]]);
+  assert.deepEqual(rowsOf(tree.filterFunctions(one, chosen(one), chosen(one, "c")), 0), [["c", 2, 2, 2 * PERIOD, 10, true]]);
+  assert.equal(numbers.percentText(12.5, true), "≥ 12.5 %");
+});
+
 test("the share of a search counts each sample once", () => {
   const stacks = randomStacks(3);
   const one = tree.decodeTree(jsonOf(stacks));
@@ -195,7 +213,6 @@ test("boxes lie inside those of their callers, and their widths are the shares",
     }));
     assert.equal(flame.boxAt(rows, 0, 1000.5), -1);
     assert.equal(flame.boxAt(rows, 99, 10), -1);
-    assert.equal(flame.placeOf(rows, one, top), 0);
   }
 });
 

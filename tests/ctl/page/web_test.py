@@ -466,6 +466,10 @@ def check_large_file(host: Host, browser) -> dict:
     page.picture_of("large")
     page.press("/", "b$")
     expect([row[2] for row in page.rows()], ["a?b"], "a name with a mark from right to left")
+    # profctl's own sum, also of the nodes that the page has not.
+    page.press(Keys.ESCAPE, "work_1")
+    found = host.json("report", file, "--focus", "work_1")
+    expect(page.text(".match").split(" in ")[0], share_text(100 * found["shown"]["samples"] / found["all"]["samples"]), "the share of a search")
     page.press(Keys.ESCAPE, Keys.ESCAPE)
     expect(browser.title.startswith("taken"), False, "a script of a name has run, which")
     times = browser.execute_script("""

@@ -84,6 +84,7 @@ TEST_F(FlameTest, TheDataOfThePageHasThePathsOfAllTraces) {
   EXPECT_EQ(data.at("all").at("cpu_ns").as_int64(), sum * test::RandomProfile::kPeriodNs);
   EXPECT_EQ(data.at("period_ns").as_int64(), test::RandomProfile::kPeriodNs);
   EXPECT_THAT(last_.out, HasSubstr(std::to_string(sum) + " samples"));
+  EXPECT_FALSE(data.as_object().contains("sums"));  // its nodes have all samples
 }
 
 TEST_F(FlameTest, LabelsStandAboveTheFunctions) {
@@ -258,15 +259,44 @@ std::string wide_stacks(std::size_t stacks, std::size_t functions, std::size_t n
   return folded;
 }
 
+// Self and total of each function, by an addition of the lines.
+test::TraceSums sums_of_folded(const std::string& folded) {
+  std::vector<test::Trace> traces;
+  std::istringstream lines(folded);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t space = line.rfind(' ');
+    test::Trace trace{.labels = {}, .samples = std::stoll(line.substr(space + 1)), .stack = {}};
+    std::istringstream names(line.substr(0, space));
+    for (std::string name; std::getline(names, name, ';');) trace.stack.push_back(name);
+    std::ranges::reverse(trace.stack);
+    traces.push_back(std::move(trace));
+  }
+  return test::function_sums(traces);
+}
+
+// Those that the page shows in its table, of the functions that it has.
+void expect_sums(const boost::json::value& data, const test::TraceSums& expected) {
+  const auto names =
+      boost::json::value_to<std::vector<std::string>>(data.at("functions").at("name"));
+  const auto& sums = data.at("sums").as_array();
+  ASSERT_EQ(sums.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(sums[i].at(0).as_int64(), expected.at(names[i]).self) << names[i];
+    EXPECT_EQ(sums[i].at(1).as_int64(), expected.at(names[i]).total) << names[i];
+  }
+}
+
 TEST_F(FlameTest, AHundredThousandNodesFitIntoFiveMegabytes) {
-  const auto file = scratch_.write("a.folded", wide_stacks(11'500, 3000, 40));
-  const std::string html = drawn(file, ".html");
+  const std::string folded = wide_stacks(11'500, 3000, 40);
+  const auto file = scratch_.write("a.folded", folded);
+  const std::string html = drawn(file, ".html", {"--names", "full"});
   EXPECT_LT(html.size(), 5'000'000U);
   const auto data = test::data_of_html(html);
   EXPECT_GT(data.at("all").at("samples").as_int64(), 1'000'000);
   EXPECT_EQ(data.at("nodes").at("depth").as_array().size(), 100'000U);
   EXPECT_THAT(last_.out, HasSubstr("smaller nodes left out"));
   RecordProperty("bytes", static_cast<int>(html.size()));
+  expect_sums(data, sums_of_folded(folded));
   // What was left out counts in the nodes above.
   std::int64_t sum = 0;
   for (const auto& [path, samples] : test::paths_of_data(data)) {
@@ -276,8 +306,10 @@ TEST_F(FlameTest, AHundredThousandNodesFitIntoFiveMegabytes) {
 }
 
 TEST_F(FlameTest, LongNamesLeaveFewerNodes) {
-  const auto file = scratch_.write("a.folded", wide_stacks(2'000, 9000, 1000));
-  const std::string html = drawn(file, ".html");
+  const std::string folded = wide_stacks(2'000, 9000, 1000);
+  const auto file = scratch_.write("a.folded", folded);
+  const std::string html = drawn(file, ".html", {"--names", "full"});
+  expect_sums(test::data_of_html(html), sums_of_folded(folded));
   EXPECT_LT(html.size(), 5'000'000U);
   EXPECT_GT(html.size(), 1'000'000U);
   EXPECT_THAT(last_.out, HasSubstr("smaller nodes left out"));

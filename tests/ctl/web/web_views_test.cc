@@ -120,6 +120,19 @@ TEST_F(WebViewsTest, CallersAndCalleesAreThoseOfReport) {
   }
 }
 
+// A path of names as ctl/page/tree.js has it: FNV-1a in base 36.
+std::string zoom_of(const std::vector<std::string>& names) {
+  std::string path;
+  for (const std::string& name : names) {
+    std::uint32_t hash = 0x811c9dc5;
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193;
+    std::array<char, 8> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 36).ptr;
+    path += (path.empty() ? "" : ".") + std::string(digits.data(), end);
+  }
+  return path;
+}
+
 // The page gets 10,000 nodes; a part of the tree has more of them, and the same sums.
 TEST_F(WebViewsTest, AZoomShowsWhatWasLeftOut) {
   random_.add(4'000);
@@ -127,15 +140,7 @@ TEST_F(WebViewsTest, AZoomShowsWhatWasLeftOut) {
   const json::value whole = data(file, "/api/flame?names=full");
   EXPECT_EQ(whole.at("nodes").at("depth").as_array().size(), 10'000);
   EXPECT_GT(whole.at("left_out").as_int64(), 0);
-  // FNV-1a of "ns::work_8" in base 36, as ctl/page/tree.js has it.
-  std::uint32_t hash = 0x811c9dc5;
-  for (const char c : std::string("ns::work_8")) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193;
-  }
-  std::array<char, 8> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, 36).ptr;
-  const json::value part =
-      data(file, "/api/flame?names=full&zoom=" + std::string(digits.data(), end));
+  const json::value part = data(file, "/api/flame?names=full&zoom=" + zoom_of({"ns::work_8"}));
   const auto expected = test::paths_of(test::traces_of(file));
   for (const auto& [path, samples] : test::paths_of_data(part)) {
     EXPECT_EQ(samples, expected.at(path)) << path;
@@ -147,6 +152,57 @@ TEST_F(WebViewsTest, AZoomShowsWhatWasLeftOut) {
   };
   EXPECT_GT(below(test::paths_of_data(part)), below(test::paths_of_data(whole)));
   EXPECT_EQ(data(file, "/api/flame?names=full&zoom=gone"), whole);
+}
+
+TEST_F(WebViewsTest, ASearchCountsEachSampleOnce) {
+  const std::string file = scratch_.write("a.folded",
+                                          "main;serve;parse 10\n"
+                                          "main;serve;parse;serve 7\n"
+                                          "main;idle 3\n"
+                                          "other;serve 20\n");
+  const auto matched = [&](const std::string& fields) {
+    const json::value found = data(file, "/api/search?" + fields);
+    return found.at("matched").at("samples").as_int64();
+  };
+  EXPECT_EQ(matched("search=^serve$"), 37);
+  EXPECT_EQ(matched("search=serve|idle"), 40);
+  EXPECT_EQ(matched("search=^Serve$"), 0);
+  EXPECT_EQ(matched("search=nosuch"), 0);
+  // Of the node that has the whole width: matches above it count as well.
+  EXPECT_EQ(matched("search=serve&zoom=" + zoom_of({"main"})), 17);
+  EXPECT_EQ(matched("search=serve&zoom=" + zoom_of({"main", "idle"})), 0);
+  EXPECT_EQ(matched("search=main&zoom=" + zoom_of({"main", "idle"})), 3);
+  EXPECT_EQ(matched("search=parse&zoom=" + zoom_of({"main", "serve", "parse", "serve"})), 7);
+  // What is not there ends the path.
+  EXPECT_EQ(matched("search=serve&zoom=" + zoom_of({"main", "gone", "serve"})), 17);
+  EXPECT_EQ(matched("search=serve&zoom=" + zoom_of({"serve"})), 37);
+  EXPECT_EQ(matched("search=serve&zoom=" + zoom_of({"main"}) + ".-.x"), 17);
+  // Within filters.
+  EXPECT_EQ(matched("search=main&focus_name=idle"), 3);
+  EXPECT_EQ(matched("search=parse&hide_name=parse"), 0);
+  EXPECT_EQ(ask(file, "/api/search?search=(").status, 400);
+  EXPECT_EQ(ask(file, "/api/search?search=a(?=b)").status, 400);
+}
+
+// The sum over the 10,000 nodes that the page gets would be too small.
+TEST_F(WebViewsTest, ASearchCountsSamplesOfNodesThatWereLeftOut) {
+  random_.add(4'000);
+  const std::string file = write_random();
+  EXPECT_GT(data(file, "/api/flame?names=full").at("left_out").as_int64(), 0);
+  std::int64_t expected = 0;
+  std::int64_t below = 0;
+  for (const test::Trace& trace : test::traces_of(file)) {
+    if (std::ranges::find(trace.stack, std::string("ns::work_7")) == trace.stack.end()) continue;
+    expected += trace.samples;
+    if (trace.stack.back() == "ns::work_8") below += trace.samples;
+  }
+  ASSERT_GT(below, 0);
+  const std::string target = "/api/search?names=full&search=work_7$";
+  const json::value found = data(file, target);
+  EXPECT_EQ(found.at("matched").at("samples").as_int64(), expected);
+  EXPECT_EQ(found.at("matched").at("cpu_ns").as_int64(), expected * test::RandomProfile::kPeriodNs);
+  const json::value part = data(file, target + "&zoom=" + zoom_of({"ns::work_8"}));
+  EXPECT_EQ(part.at("matched").at("samples").as_int64(), below);
 }
 
 TEST_F(WebViewsTest, TheListHasTheSumsOfUnitsAndProcesses) {
