@@ -26,7 +26,9 @@ std::optional<WebRefusal> WebAccess::refuse(const WebHead& head) const {
   if (head.method != "GET" && head.method != "HEAD") {
     return WebRefusal{.status = 405, .why = "only GET and HEAD are answered"};
   }
-  if (!is_own_host_(head.host)) return WebRefusal{.why = "the request is for another host"};
+  if (!is_own_host_(head.host)) {
+    return WebRefusal{.why = "the request is for another host: this server is " + hosts_};
+  }
   const bool is_own_site =
       head.fetch_site.empty() || head.fetch_site == "same-origin" || head.fetch_site == "none";
   const bool is_link = head.fetch_mode == "navigate" && head.fetch_dest == "document";

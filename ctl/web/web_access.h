@@ -4,6 +4,9 @@
 // which is printed for the caller alone; a Host that is the address that was listened on, since
 // another name may be bound to it (DNS rebinding); and no sign that another site sent it. A link is
 // followed all the same: the site that has it cannot read what it leads to.
+//
+// Where this host alone is listened on, the port of Host does not count: 'ssh -L' has one of its
+// own. Origin has to have the port of Host all the same.
 
 #pragma once
 
@@ -31,12 +34,14 @@ struct WebRefusal {
 
 class WebAccess {
  public:
-  // `is_own_host`: of the text of Host, "127.0.0.1:8300". `scheme`: "http" or "https".
+  // `is_own_host`: of the text of Host, "127.0.0.1:8300". `scheme`: "http" or "https". `hosts`:
+  // which ones are, for people.
   using IsOwnHost = std::function<bool(std::string_view host)>;
-  WebAccess(std::string token, std::string scheme, IsOwnHost is_own_host)
+  WebAccess(std::string token, std::string scheme, IsOwnHost is_own_host, std::string hosts)
       : token_(std::move(token)),
         scheme_(std::move(scheme)),
-        is_own_host_(std::move(is_own_host)) {}
+        is_own_host_(std::move(is_own_host)),
+        hosts_(std::move(hosts)) {}
 
   // 128 random bits in hexadecimal.
   [[nodiscard]] static std::string make_token();
@@ -53,6 +58,7 @@ class WebAccess {
   std::string token_;
   std::string scheme_;
   IsOwnHost is_own_host_;
+  std::string hosts_;
 };
 
 }  // namespace profd

@@ -89,22 +89,55 @@ asio::awaitable<WebReply> work_on(std::function<WebReply()> job) {
   }
 }
 
+// "[::1]:8300"
+std::string text_of_endpoint(const tcp::endpoint& endpoint) {
+  std::ostringstream text;
+  text << endpoint;
+  return text.str();
+}
+
+// "[::1]" of "[::1]:8300", and of "[::1]": a browser leaves out the usual port.
+std::string_view without_port(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  if (colon == std::string_view::npos || colon + 1 == host.size()) return host;
+  const std::string_view port = host.substr(colon + 1);
+  const bool is_port = port.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_port ? host.substr(0, colon) : host;
+}
+
+bool is_same_host(std::string_view host, std::string_view other) {
+  return beast::iequals(beast_view(host), beast_view(other));
+}
+
 // The hosts of requests for a server that listens there: as clients write its address, and what its
 // certificate is for.
 WebAccess::IsOwnHost own_hosts(const tcp::endpoint& endpoint, std::shared_ptr<WebTls> tls) {
-  std::ostringstream own;
-  own << endpoint;
   const std::string port = ":" + std::to_string(endpoint.port());
-  return [tls = std::move(tls), address = own.str(), port](std::string_view host) {
-    if (beast::iequals(beast_view(host), beast_view(address)) ||
-        beast::iequals(beast_view(host), beast_view("localhost" + port))) {
-      return true;
+  return [tls = std::move(tls), address = text_of_endpoint(endpoint), port,
+          is_loopback = endpoint.address().is_loopback()](std::string_view host) {
+    if (is_same_host(host, address) || is_same_host(host, "localhost" + port)) return true;
+    if (is_loopback) {
+      const std::string_view name = without_port(host);
+      const auto is_name = [name](std::string_view own) { return is_same_host(name, own); };
+      const std::array own{without_port(address), std::string_view("localhost"),
+                           std::string_view("127.0.0.1"), std::string_view("[::1]")};
+      if (std::ranges::any_of(own, is_name)) return true;
     }
-    // A browser leaves out the usual port.
     const bool has_port = host.ends_with(port);
     if (has_port) host.remove_suffix(port.size());
     return tls != nullptr && (has_port || port == ":443") && tls->is_for(host);
   };
+}
+
+// For the answer to a request for another host.
+std::string describe_hosts(const tcp::endpoint& endpoint) {
+  if (!endpoint.address().is_loopback()) {
+    return "a name of its certificate, with port " + std::to_string(endpoint.port()) +
+           ". Open the address that profctl web has printed";
+  }
+  return "127.0.0.1 or localhost, with any port. Open the address that profctl web has printed; "
+         "with ssh -L 9000:" +
+         text_of_endpoint(endpoint) + " HOST, replace its port by 9000";
 }
 
 class TcpWebServer final : public WebServer {
@@ -114,7 +147,7 @@ class TcpWebServer final : public WebServer {
       : listener_(address, limits.connections),
         tls_(std::move(tls)),
         access_(WebAccess::make_token(), tls_ ? "https" : "http",
-                own_hosts(listener_.address(), tls_)),
+                own_hosts(listener_.address(), tls_), describe_hosts(listener_.address())),
         url_(make_url()),
         answer_(std::move(answer)),
         limits_(limits) {}

@@ -73,19 +73,57 @@ TEST_F(WebServerTest, WithoutTheTokenNothingButThePagesOwnFilesIsAnswered) {
   EXPECT_EQ(web_.send(request("GET", "/api/table?x=a.js", own_host())).status, 403);
 }
 
-// Another name for 127.0.0.1 is that of a site which wants to read the page.
+// Another name for 127.0.0.1 is that of a site which wants to read the page. ssh -L has a port of
+// its own.
 TEST_F(WebServerTest, AnotherHostIsRefused) {
   const std::string port = ":" + std::to_string(web_.port());
   const std::vector<std::pair<std::string, int>> cases = {
-      {"127.0.0.1" + port, 200}, {"localhost" + port, 200},
-      {"LOCALHOST" + port, 200}, {"evil.example" + port, 403},
-      {"127.0.0.1", 403},        {"127.0.0.1:1", 403},
-      {"localhost", 403},        {"localhost" + port + "x", 403}};
+      {"127.0.0.1" + port, 200},
+      {"localhost" + port, 200},
+      {"LOCALHOST" + port, 200},
+      {"127.0.0.1", 200},
+      {"127.0.0.1:1", 200},
+      {"localhost", 200},
+      {"[::1]:9000", 200},
+      {"evil.example" + port, 403},
+      {"evil.example", 403},
+      {"127.0.0.1.evil.example" + port, 403},
+      {"evil.example:127.0.0.1", 403},
+      {"127.0.0.2" + port, 403},
+      {"127.0.0.1:" + port, 403},
+      {"127.0.0.1:", 403},
+      {"localhost" + port + "x", 403},
+      {"localhost." + port, 403},
+      {"localhost:-1", 403},
+      {"x@localhost" + port, 403},
+      {"::1", 403}};
   for (const auto& [host, status] : cases) {
     EXPECT_EQ(web_.send(request("GET", with_token("/"), "Host: " + host + "\r\n")).status, status)
         << host;
   }
   EXPECT_EQ(web_.send(request("GET", with_token("/"), "")).status, 403);
+  const auto refused = web_.send(request("GET", with_token("/"), "Host: evil.example\r\n"));
+  EXPECT_THAT(refused.body, HasSubstr("another host"));
+  EXPECT_THAT(refused.body, HasSubstr("127.0.0.1 or localhost, with any port"));
+  EXPECT_THAT(refused.body, HasSubstr("ssh -L"));
+}
+
+// A page of another port of this host is another site's, whatever port Host has.
+TEST_F(WebServerTest, ThePageOfAnotherPortIsRefused) {
+  const std::string forwarded = "Host: 127.0.0.1:9000\r\n";
+  const std::vector<std::pair<std::string, int>> cases = {
+      {"Origin: http://127.0.0.1:9000", 200},
+      {"Origin: http://127.0.0.1:" + std::to_string(web_.port()), 403},
+      {"Origin: http://localhost:9000", 403},
+      {"Origin: http://127.0.0.1", 403},
+      {"Origin: https://127.0.0.1:9000", 403},
+      {"Sec-Fetch-Site: same-site", 403},
+      {"Sec-Fetch-Site: same-origin", 200}};
+  for (const auto& [header, status] : cases) {
+    const std::string asked = request("GET", with_token("/"), forwarded + header + "\r\n");
+    EXPECT_EQ(web_.send(asked).status, status) << header;
+  }
+  EXPECT_EQ(web_.send(request("GET", "/", forwarded)).status, 403);
 }
 
 TEST_F(WebServerTest, ThePageOfAnotherSiteIsRefused) {
