@@ -27,6 +27,10 @@ constexpr std::uint64_t kUsualRangeMs = 600'000;
 constexpr std::size_t kBarColumns = 16;
 // Two days of minutes and 30 days of hours are 3600; this is a limit for a daemon with a bug.
 constexpr std::size_t kMaxTimelineWindows = 20'000;
+// Of a window: what the bars beside the list are made of, and what is shown of it.
+constexpr std::size_t kGroupsOfWindow = 20;
+constexpr std::size_t kShownOfWindow = 8;
+constexpr std::size_t kMaxTimelineGroups = 1'000;  // of all windows
 
 // Milliseconds since 1970 of a time that the daemon sends; 0 for a text that is none.
 std::uint64_t ms_of(const std::string& utc) {
@@ -37,8 +41,11 @@ std::uint64_t ms_of(const std::string& utc) {
 // A request has a limit, so that the newest windows come first, then those before them.
 Result<std::vector<TimedWindow>> read_windows(Client& client, const TargetRequest& target) {
   std::vector<TimedWindow> found;  // the newest first
-  HistoryRequest request{
-      .range = {}, .target = target, .limit = HistoryRequest::kMaxWindows, .sum = false};
+  HistoryRequest request{.range = {},
+                         .target = target,
+                         .limit = HistoryRequest::kMaxGroups / kGroupsOfWindow,
+                         .sum = false,
+                         .groups = kGroupsOfWindow};
   while (found.size() < kMaxTimelineWindows) {
     auto part = client.history(request);
     if (!part) return part.error();
@@ -59,7 +66,7 @@ Result<std::vector<TimedWindow>> read_windows(Client& client, const TargetReques
 struct TimelineGroup {
   double sum = 0;  // percent of one CPU, times seconds
   std::array<double, kBarColumns> columns{};
-  std::size_t number = 0;
+  std::size_t number = kMaxTimelineGroups;  // not listed
 
   // "▁▁▂█"
   [[nodiscard]] std::string bars() const {
@@ -125,6 +132,7 @@ class TimelineJson {
     sorted.reserve(groups_.size());
     for (auto& group : groups_) sorted.push_back(&group);
     std::ranges::stable_sort(sorted, {}, [](const auto* group) { return -group->second.sum; });
+    if (sorted.size() > kMaxTimelineGroups) sorted.resize(kMaxTimelineGroups);
     array list;
     for (auto* const group : sorted) {
       group->second.number = list.size();
@@ -139,7 +147,9 @@ class TimelineJson {
     const WindowShares& shares = window.shares;
     array top;
     for (const GroupShare& group : shares.groups) {
-      top.push_back(array{groups_.at(id_of(group)).number, group.cpu_percent});
+      if (top.size() == kShownOfWindow) break;
+      const std::size_t number = groups_.at(id_of(group)).number;
+      if (number < kMaxTimelineGroups) top.push_back(array{number, group.cpu_percent});
     }
     object json{{"since", window.since_ms},  {"until", window.until_ms},
                 {"seconds", shares.seconds}, {"cpu_percent", shares.cpu_percent},

@@ -6,7 +6,8 @@
 //                  "parts":[SAMPLES]}],"untimed"}
 //
 // Times are milliseconds since 1970, percent of one CPU. A GROUP is a number of the first list, in
-// which the one with most CPU time comes first; `bars` is its use over the whole time, as text.
+// which the one with most CPU time comes first, at most 1,000; `bars` is its use over the whole
+// time, as text, of the windows in which it is one of the 20 groups with most.
 // `since` and `until` are the windows of `range`; of a range without limits, those of the last 10
 // minutes.
 //

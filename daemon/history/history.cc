@@ -33,13 +33,14 @@ class ListJob {
  public:
   using Value = History;
 
-  // A list of the windows, each with the `processes` that used most.
+  // A list of the windows, each with as many processes and groups, those that used most.
   ListJob(std::vector<HistoryFile> files, Caller caller, TargetRequest target,
-          std::size_t processes)
+          std::size_t processes, std::size_t groups)
       : files_(std::move(files)),
         caller_(caller),
         target_(std::move(target)),
-        processes_(processes) {}
+        processes_(processes),
+        groups_(groups) {}
 
   // Adds the windows up: the list has one.
   void add_up() { sum_.emplace(); }
@@ -53,7 +54,9 @@ class ListJob {
   }
 
   Value take() {
-    if (sum_ && !sum_->empty()) history_.windows.push_back(std::move(*sum_).take(processes_));
+    if (sum_ && !sum_->empty()) {
+      history_.windows.push_back(std::move(*sum_).take(processes_, groups_));
+    }
     return std::move(history_);
   }
 
@@ -68,7 +71,7 @@ class ListJob {
     if (sum_) {
       sum_->add(view);
     } else {
-      history_.windows.push_back(shares_of(view, processes_));
+      history_.windows.push_back(shares_of(view, processes_, groups_));
     }
   }
 
@@ -76,6 +79,7 @@ class ListJob {
   Caller caller_;
   WindowTarget target_;
   std::size_t processes_;
+  std::size_t groups_;
   std::optional<SharesSum> sum_;
   std::size_t next_ = 0;
   History history_;
@@ -208,8 +212,10 @@ boost::asio::awaitable<Result<History>> WindowHistory::list(Caller caller, Histo
   const std::size_t most = request.sum ? files.size() : request.limit;
   const std::size_t left_out = files.size() - std::min(files.size(), most);
   files.erase(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(left_out));
+  const std::size_t groups = request.groups != 0 ? request.groups : kHottest;
   auto job = std::make_unique<ListJob>(std::move(files), caller, std::move(request.target),
-                                       request.sum ? kMaxProcesses : kHottest);
+                                       request.sum ? kMaxProcesses : kHottest,
+                                       request.sum ? kMaxProcesses : groups);
   if (request.sum) job->add_up();
   auto operation = run(caller, std::move(job));
   Result<History> history = co_await std::move(operation);
@@ -226,7 +232,8 @@ boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) 
   } else {
     co_return no_windows(status_());
   }
-  auto job = std::make_unique<ListJob>(std::move(files), caller, TargetRequest(), kMaxProcesses);
+  auto job = std::make_unique<ListJob>(std::move(files), caller, TargetRequest(), kMaxProcesses,
+                                       kMaxProcesses);
   auto operation = run(caller, std::move(job));
   Result<History> history = co_await std::move(operation);
   if (!history) co_return history.error();

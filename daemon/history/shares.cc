@@ -75,7 +75,7 @@ void SharesSum::add(const WindowView& view) {
   }
 }
 
-WindowShares SharesSum::take(std::size_t limit) && {
+WindowShares SharesSum::take(std::size_t processes, std::size_t groups) && {
   constexpr double kUsOfPercent = 1e4;  // in a second
   for (auto& [key, sum] : sums_) {
     const double percent = shares_.seconds > 0 ? sum.cpu_us / kUsOfPercent / shares_.seconds : 0;
@@ -93,15 +93,15 @@ WindowShares SharesSum::take(std::size_t limit) && {
                                  .jit = std::move(sum.summary.jit)});
   }
   shares_.groups = groups_of(shares_.processes);
-  keep_largest(shares_.groups, limit);
-  keep_largest(shares_.processes, limit);
+  keep_largest(shares_.groups, groups);
+  keep_largest(shares_.processes, processes);
   return std::move(shares_);
 }
 
-WindowShares shares_of(const WindowView& view, std::size_t limit) {
+WindowShares shares_of(const WindowView& view, std::size_t processes, std::size_t groups) {
   SharesSum sum;
   sum.add(view);
-  return std::move(sum).take(limit);
+  return std::move(sum).take(processes, groups);
 }
 
 }  // namespace profd

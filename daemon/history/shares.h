@@ -22,9 +22,9 @@ class SharesSum {
   void add(const WindowView& view);
   [[nodiscard]] bool empty() const { return shares_.window.empty(); }
 
-  // The name and the start of the first window, and the `limit` processes and groups with most CPU
-  // time. `seconds` is the time that the windows cover.
-  [[nodiscard]] WindowShares take(std::size_t limit) &&;
+  // The name and the start of the first window, and as many processes and groups, those with most
+  // CPU time. `seconds` is the time that the windows cover.
+  [[nodiscard]] WindowShares take(std::size_t processes, std::size_t groups) &&;
 
  private:
   // A process has a sum for each name that it had. Those without a pid stand for several processes,
@@ -48,6 +48,7 @@ class SharesSum {
 };
 
 // Of one window.
-[[nodiscard]] WindowShares shares_of(const WindowView& view, std::size_t limit);
+[[nodiscard]] WindowShares shares_of(const WindowView& view, std::size_t processes,
+                                     std::size_t groups);
 
 }  // namespace profd

@@ -51,6 +51,7 @@ void members(auto& fields, Is<HistoryRequest> auto& request) {
       .optional("limit", request.limit)
       .if_set("target", request.target)
       .if_set("sum", request.sum)
+      .if_positive("groups", request.groups)
       .no_others();
 }
 
@@ -121,6 +122,11 @@ Result<HistoryRequest> parse_history_request(std::string_view text) {
   if (request->limit == 0 || request->limit > HistoryRequest::kMaxWindows) {
     return invalid_argument("invalid limit " + std::to_string(request->limit) + " (1 to " +
                             std::to_string(HistoryRequest::kMaxWindows) + ")");
+  }
+  const std::uint64_t most_groups = HistoryRequest::kMaxGroups / request->limit;
+  if (request->groups > most_groups) {
+    return invalid_argument("invalid groups " + std::to_string(request->groups) + " (1 to " +
+                            std::to_string(most_groups) + " with this limit)");
   }
   return request;
 }

@@ -45,6 +45,8 @@ struct ExportRequest {
 // POST /v1/history.
 struct HistoryRequest {
   static constexpr std::uint64_t kMaxWindows = 1000;
+  // Of a list in all: the daemon makes the whole answer at once.
+  static constexpr std::uint64_t kMaxGroups = 10'000;
 
   TimeRange range;
   TargetRequest target{};     // empty: all processes that the caller may see
@@ -52,6 +54,9 @@ struct HistoryRequest {
   // The answer has one window: all windows and hours of the range, added up. The limit does not
   // count then.
   bool sum = false;
+  // Of each window of a list, at most; with `limit` windows not more than kMaxGroups. 0: as many as
+  // of processes. A sum has all.
+  std::uint64_t groups = 0;
 
   friend bool operator==(const HistoryRequest&, const HistoryRequest&) = default;
 };

@@ -489,6 +489,24 @@ TEST_F(WebViewsTest, TheTimelineHasAllWindows) {
   EXPECT_EQ(service_.asked.back().target.units, std::vector<std::string>{"nginx.service"});
 }
 
+// More than a window shows.
+TEST_F(WebViewsTest, TheTimelineHasBarsOfTwentyGroups) {
+  service_.windows.windows = {a_window("a", "2026-01-02T03:00:00Z", "2026-01-02T03:01:00Z", 90),
+                              a_window("b", "2026-01-02T03:01:00Z", "2026-01-02T03:02:00Z", 90)};
+  for (int i = 0; i < 18; ++i) {
+    service_.windows.windows[1].groups.push_back({1, "small" + std::to_string(i), false, 1, 1});
+  }
+  const json::value timeline = data("", "/api/timeline");
+  EXPECT_EQ(service_.asked.back().groups, 20U);
+  const json::array& groups = timeline.at("groups").as_array();
+  ASSERT_EQ(groups.size(), 20U);
+  // The second window is the ninth of 16 columns.
+  for (std::size_t i = 2; i < groups.size(); ++i) {
+    EXPECT_EQ(groups[i].at("bars").as_string(), "        \u2588       ");
+  }
+  EXPECT_EQ(timeline.at("windows").at(1).at("top").as_array().size(), 8U);
+}
+
 // The daemon gives the same windows again and again: that ends.
 TEST_F(WebViewsTest, TheTimelineEndsWithTheHistory) {
   service_.windows.windows = {a_window("a", "2026-01-02T03:00:00Z", "2026-01-02T03:01:00Z", 40)};

@@ -303,12 +303,12 @@ TEST_F(HourFileTest, WindowsOfAnotherFrequencyAreOfAnotherFile) {
   const Result<HourInfo> first = make(plan());
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_THAT(first->parts.windows, ElementsAre(names_[0], names_[1]));
-  const WindowShares slow = shares_of(view_window(open(first->name), test::kRoot), 1);
+  const WindowShares slow = shares_of(view_window(open(first->name), test::kRoot), 1, 1);
   EXPECT_NEAR(slow.processes.at(0).cpu_percent, 5.2632, 1e-4);
   HourPlan rest = plan("20260102T140000Z-2");
   rest.windows = {names_[2]};
   ASSERT_TRUE(make(rest));
-  const WindowShares fast = shares_of(view_window(open(rest.name), test::kRoot), 1);
+  const WindowShares fast = shares_of(view_window(open(rest.name), test::kRoot), 1, 1);
   EXPECT_NEAR(fast.processes.at(0).cpu_percent, 1.0101, 1e-4);
 }
 

@@ -79,6 +79,23 @@ TEST_F(SharesTest, ManyShortProcessesAreOneGroup) {
   EXPECT_THAT(listed->windows.at(0).processes, SizeIs(5));
 }
 
+TEST_F(SharesTest, AListHasAsManyGroupsAsAreAskedFor) {
+  std::vector<NamedProcess> processes;
+  for (std::uint32_t i = 1; i <= 30; ++i) processes.push_back(hot(i, "c" + std::to_string(i), i));
+  windows_.add(minute(0), processes);
+  open();
+  HistoryRequest request;
+  const auto usual = run(history_->list(kRoot, request));
+  EXPECT_THAT(usual->windows.at(0).groups, SizeIs(5));
+  request.groups = 20;
+  const auto listed = run(history_->list(kRoot, request));
+  const WindowShares& window = listed->windows.at(0);
+  ASSERT_THAT(window.groups, SizeIs(20));
+  EXPECT_EQ(window.groups.front().name, "c30");
+  EXPECT_EQ(window.groups.back().name, "c11");
+  EXPECT_THAT(window.processes, SizeIs(5));
+}
+
 // In an hour, the processes with few samples have no pid.
 TEST_F(SharesTest, ProcessesWithoutAPidStayWithTheirUnits) {
   windows_.add(minute(0), {in("/system.slice/a.service", hot(0, "sh", 10)),

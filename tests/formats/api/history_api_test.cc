@@ -61,6 +61,7 @@ TEST(HistoryApi, RequestsComeBackAsTheyWere) {
   EXPECT_EQ(*parse_history_request(to_json(history)), history);
   history.target = request.target;
   history.sum = true;
+  history.groups = 20;
   EXPECT_EQ(*parse_history_request(to_json(history)), history);
 }
 
@@ -96,7 +97,8 @@ TEST(HistoryApi, TheErrorOfAnInvalidRequestNamesTheReason) {
     EXPECT_THAT(request.error().message, HasSubstr(named)) << json;
   }
   for (const char* json : {R"({"limit":0})", R"({"limit":1001})", R"({"limit":"all"})",
-                           R"({"targets":{}})", R"({"since_ms":2,"until_ms":1})"}) {
+                           R"({"targets":{}})", R"({"since_ms":2,"until_ms":1})", R"({"groups":0})",
+                           R"({"groups":101})", R"({"limit":1000,"groups":11})"}) {
     const auto request = parse_history_request(json);
     ASSERT_FALSE(request) << json;
     EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument) << json;
