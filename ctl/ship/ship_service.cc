@@ -1,6 +1,5 @@
 #include "ctl/ship/ship_service.h"
 
-#include <malloc.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <malloc.h>
 
 #include "ctl/ship/endpoint_report.h"
 #include "ctl/ship/endpoint_shipper.h"
@@ -211,8 +212,9 @@ class MetricsThread {
   std::string problem_;  // that was logged last
 };
 
-// With glibc's own settings, a thread keeps what it has freed, up to twice the largest allocation so
-// far: for each endpoint the memory of a window. With these, tables go back to the kernel at once.
+// With glibc's own settings, a thread keeps what it has freed, up to twice the largest allocation
+// so far: for each endpoint the memory of a window. With these, tables go back to the kernel at
+// once.
 void return_freed_memory() {
   constexpr int kLargeBytes = 512 << 10;
   (void)::mallopt(M_MMAP_THRESHOLD, kLargeBytes);

@@ -58,8 +58,8 @@ class RootsPoll {
   };
 
   static Answers* shared_answers() {
-    void* const shared = ::mmap(nullptr, sizeof(Answers), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const shared =
+        ::mmap(nullptr, sizeof(Answers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) throw std::runtime_error("no shared memory");
     return static_cast<Answers*>(shared);
   }

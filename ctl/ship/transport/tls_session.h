@@ -102,7 +102,7 @@ class TlsSession {
   BIO* output_ = nullptr;
   bool was_asked_ = false;
   bool lacks_names_ = false;  // the certificate that was refused has no subjectAltName
-  bool is_open_ = false;  // close() has a meaning
+  bool is_open_ = false;      // close() has a meaning
   Error error_;
 };
 

@@ -77,26 +77,25 @@ TEST_F(WebServerTest, WithoutTheTokenNothingButThePagesOwnFilesIsAnswered) {
 // its own.
 TEST_F(WebServerTest, AnotherHostIsRefused) {
   const std::string port = ":" + std::to_string(web_.port());
-  const std::vector<std::pair<std::string, int>> cases = {
-      {"127.0.0.1" + port, 200},
-      {"localhost" + port, 200},
-      {"LOCALHOST" + port, 200},
-      {"127.0.0.1", 200},
-      {"127.0.0.1:1", 200},
-      {"localhost", 200},
-      {"[::1]:9000", 200},
-      {"evil.example" + port, 403},
-      {"evil.example", 403},
-      {"127.0.0.1.evil.example" + port, 403},
-      {"evil.example:127.0.0.1", 403},
-      {"127.0.0.2" + port, 403},
-      {"127.0.0.1:" + port, 403},
-      {"127.0.0.1:", 403},
-      {"localhost" + port + "x", 403},
-      {"localhost." + port, 403},
-      {"localhost:-1", 403},
-      {"x@localhost" + port, 403},
-      {"::1", 403}};
+  const std::vector<std::pair<std::string, int>> cases = {{"127.0.0.1" + port, 200},
+                                                          {"localhost" + port, 200},
+                                                          {"LOCALHOST" + port, 200},
+                                                          {"127.0.0.1", 200},
+                                                          {"127.0.0.1:1", 200},
+                                                          {"localhost", 200},
+                                                          {"[::1]:9000", 200},
+                                                          {"evil.example" + port, 403},
+                                                          {"evil.example", 403},
+                                                          {"127.0.0.1.evil.example" + port, 403},
+                                                          {"evil.example:127.0.0.1", 403},
+                                                          {"127.0.0.2" + port, 403},
+                                                          {"127.0.0.1:" + port, 403},
+                                                          {"127.0.0.1:", 403},
+                                                          {"localhost" + port + "x", 403},
+                                                          {"localhost." + port, 403},
+                                                          {"localhost:-1", 403},
+                                                          {"x@localhost" + port, 403},
+                                                          {"::1", 403}};
   for (const auto& [host, status] : cases) {
     EXPECT_EQ(web_.send(request("GET", with_token("/"), "Host: " + host + "\r\n")).status, status)
         << host;

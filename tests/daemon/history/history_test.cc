@@ -198,10 +198,9 @@ TEST_F(WindowHistoryTest, NamesOfRemovedWindowsAreAnAnswerToo) {
   const std::string first = windows_.add(minute(0), {hot(7, "work", 1)});
   const std::string second = windows_.add(minute(1), {hot(7, "work", 1)});
   open();
-  (void)store_->evict({.max_age = std::chrono::hours(1),
-                       .max_bytes = 0,
-                       .hours_max_age = std::chrono::hours(1)},
-                      minute(2));
+  (void)store_->evict(
+      {.max_age = std::chrono::hours(1), .max_bytes = 0, .hours_max_age = std::chrono::hours(1)},
+      minute(2));
   const auto names = run(history_->names_after(
       first, [] { return true; }, kHang));
   ASSERT_TRUE(names);
