@@ -177,7 +177,7 @@ void print_xray(const StatusInfo::Xray& xray, std::ostream& out) {
   if (xray.apps_refused != 0) out << "; " << counted(xray.apps_refused, "app") << " refused";
   if (xray.traces_refused != 0) out << "; " << counted(xray.traces_refused, "trace") << " refused";
   if (xray.traces_missed != 0) {
-    out << "; directory scanned again " << counted(xray.traces_missed, "time");
+    out << "; directory too full or too busy " << counted(xray.traces_missed, "time");
   }
   out << "\n";
 }

@@ -37,8 +37,10 @@ constexpr std::size_t kMaxOpensOfTurn = 64;
 constexpr std::size_t kEventBytesOfTurn = kMaxOpensOfTurn * 2 * sizeof(inotify_event);
 static_assert(kEventBytesOfTurn >= sizeof(inotify_event) + NAME_MAX + 1);
 
-// Between two scans, as when a user makes more events than the daemon reads.
+// Between two scans, as when a user makes more events than the daemon reads: at least so long, and
+// so many times as long as the scan took.
 constexpr std::chrono::seconds kScanPause{1};
+constexpr int kPauseOfScan = 10;
 
 // Reads a trace and writes its result. On the worker.
 Result<StoredResult> write_trace(const std::string& results_dir, int trace, CodeNaming& naming,
@@ -146,8 +148,17 @@ void XrayDirectory::scan() {
 }
 
 void XrayDirectory::begin_scan() {
+  scan_began_ = std::chrono::steady_clock::now();
   const Result<void> begun = scan_.begin(directory_.get());
   if (!begun) log::warn("{}", begun.error().message);
+}
+
+void XrayDirectory::end_scan() {
+  if (!scan_.was_cut()) return;
+  ++counts_.missed;
+  log::warn(
+      "the directory of traces has more than {} entries; traces among the others are not found",
+      DirectoryScan::kMaxEntries);
 }
 
 boost::asio::awaitable<void> XrayDirectory::scan_rest() {
@@ -157,7 +168,9 @@ boost::asio::awaitable<void> XrayDirectory::scan_rest() {
     is_scanning_ = add_some();
     if (is_scanning_ || !std::exchange(is_scan_wanted_, false)) continue;
     is_scanning_ = true;
-    scan_pause_.expires_after(kScanPause);
+    const auto took = std::chrono::steady_clock::now() - scan_began_;
+    scan_pause_.expires_after(
+        std::max<std::chrono::steady_clock::duration>(kScanPause, kPauseOfScan * took));
     co_await wait_for(scan_pause_);
     if (events_.is_open()) begin_scan();
   }
@@ -168,17 +181,20 @@ boost::asio::awaitable<void> XrayDirectory::scan_rest() {
 // Adds some of the traces that have changed since all were read. The queue finds those that it has
 // already. False: the scan is over.
 bool XrayDirectory::add_some() {
-  return scan_.step([this](const char* name, const struct stat& status) {
+  const bool is_under_way = scan_.step([this](const char* name, const struct stat& status) {
     // The change time: the owner of a file cannot set it, only change the file.
     if (nanoseconds_of(status.st_ctim) > complete_ns_) add(name);
   });
+  if (!is_under_way) end_scan();
+  return is_under_way;
 }
 
 // Called when no trace can be read: a daemon that ends before finds unread traces again at its next
 // start. It does not find those that wait for room, since otherwise one owner could have all traces
-// of the others read twice. A scan under way has not found all traces that are older than others.
+// of the others read twice. A scan under way has not found all traces that are older than others,
+// nor has one that was cut.
 void XrayDirectory::set_stamp() {
-  if (is_scanning_ || newest_ns_ == 0) return;  // 0: no trace was added
+  if (is_scanning_ || scan_.was_cut() || newest_ns_ == 0) return;  // 0: no trace was added
   if (std::exchange(complete_ns_, newest_ns_) == newest_ns_) return;
   const UniqueFd stamp(
       ::open(stamp_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));

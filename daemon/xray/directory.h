@@ -69,7 +69,8 @@ class XrayDirectory {
   struct Counts {
     std::uint64_t logs = 0;     // traces that became results
     std::uint64_t refused = 0;  // links, files that are no traces, too large, over a limit
-    std::uint64_t missed = 0;   // times that the kernel dropped events; a scan follows
+    // Times that the kernel dropped events, which a scan follows, or that a scan was cut.
+    std::uint64_t missed = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -87,6 +88,7 @@ class XrayDirectory {
   void begin_reading();
   void scan();
   void begin_scan();
+  void end_scan();
   boost::asio::awaitable<void> scan_rest();
   bool add_some();
   bool add_deferred();
@@ -103,6 +105,7 @@ class XrayDirectory {
   boost::asio::posix::stream_descriptor events_;
   BoundedRunner runner_;  // of the worker
   DirectoryScan scan_;
+  std::chrono::steady_clock::time_point scan_began_{};
   bool is_scanning_ = false;
   bool is_scan_wanted_ = false;  // once more, when the present one is over
   boost::asio::steady_timer scan_pause_;

@@ -20,8 +20,9 @@ bool DirectoryScan::step(const Found& found) {
   if (!entries_) return false;
   const auto end = std::chrono::steady_clock::now() + kMaxStep;
   for (std::size_t i = 0; i < kMaxEntriesOfStep; ++i) {
-    const dirent* const entry = seen_ < kMaxEntries ? ::readdir(entries_.get()) : nullptr;
-    if (entry == nullptr) {
+    const dirent* const entry = ::readdir(entries_.get());
+    was_cut_ = entry != nullptr && seen_ == max_entries_;
+    if (entry == nullptr || was_cut_) {
       entries_.reset();
       return false;
     }

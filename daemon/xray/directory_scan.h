@@ -25,8 +25,10 @@ class DirectoryScan {
   // us more where its file is opened.
   static constexpr std::size_t kMaxEntriesOfStep = 64;
   static constexpr std::chrono::milliseconds kMaxStep{2};
-  // Of one walk; what is beyond them is not found.
-  static constexpr std::size_t kMaxEntries = std::size_t{1} << 16;
+  // Of one walk; what is beyond them is not found. So many take about a second.
+  static constexpr std::size_t kMaxEntries = std::size_t{1} << 20;
+
+  explicit DirectoryScan(std::size_t max_entries = kMaxEntries) : max_entries_(max_entries) {}
 
   using Found = std::function<void(const char* name, const struct stat& status)>;
 
@@ -37,12 +39,17 @@ class DirectoryScan {
   // of what a link leads to. False: the walk is over.
   bool step(const Found& found);
 
+  // Whether the last walk that is over ended at its limit.
+  [[nodiscard]] bool was_cut() const { return was_cut_; }
+
  private:
   using Entries = std::unique_ptr<DIR, int (*)(DIR*)>;
 
   Entries entries_{nullptr, ::closedir};  // null: no walk is under way
   int directory_ = -1;
+  std::size_t max_entries_;
   std::size_t seen_ = 0;  // entries
+  bool was_cut_ = false;
 };
 
 }  // namespace profd

@@ -157,7 +157,7 @@ struct StatusInfo {
     CountsByReason ended;      // sessions that ended before they were stopped (docs/xray.md)
     std::uint64_t traces = 0;  // in the watched directory that became results
     std::uint64_t traces_refused = 0;  // in the watched directory that did not
-    std::uint64_t traces_missed = 0;   // scans of the directory because inotify events were lost
+    std::uint64_t traces_missed = 0;   // events lost, or a scan that was cut
     friend bool operator==(const Xray&, const Xray&) = default;
   };
 

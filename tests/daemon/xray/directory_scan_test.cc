@@ -85,6 +85,20 @@ TEST_F(DirectoryScanTest, CanBeginAgainAtAnyTime) {
   EXPECT_FALSE(step()) << "the walk is over";
 }
 
+TEST_F(DirectoryScanTest, SaysThatItEndedAtItsLimit) {
+  constexpr std::size_t kEntries = 10;  // and "." and ".."
+  for (std::size_t i = 0; i < kEntries; ++i) add("xray-log.work." + std::to_string(i));
+  for (const std::size_t limit : {kEntries + 1, kEntries + 2}) {
+    scan_ = DirectoryScan(limit);
+    found_.clear();
+    begin();
+    for (std::size_t i = 0; i < kEntries + 3 && step(); ++i) {
+    }
+    EXPECT_EQ(scan_.was_cut(), limit < kEntries + 2) << limit;
+    EXPECT_GE(found_.size(), limit - 2);
+  }
+}
+
 TEST_F(DirectoryScanTest, ADirectoryThatIsNotOpenIsAnError) {
   EXPECT_FALSE(scan_.begin(-1));
   EXPECT_FALSE(step());
