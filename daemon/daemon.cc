@@ -153,15 +153,21 @@ class Daemon final : public Service {
   awaitable<Result<std::string>> encode(Caller caller, ResultInfo result) override {
     return encoder_.encode(caller.privileged, std::move(result));
   }
+  awaitable<Result<std::string>> encode(Caller caller, History history) override {
+    return encoder_.encode(caller.privileged, std::move(history));
+  }
+  awaitable<Result<std::string>> encode(Caller caller, WindowShares window) override {
+    return encoder_.encode(caller.privileged, std::move(window));
+  }
   awaitable<Result<History>> history(Caller caller, HistoryRequest request) override {
     return history_.list(caller, request);
   }
   awaitable<Result<WindowShares>> last_window(Caller caller) override {
     return history_.last(caller);
   }
-  awaitable<Result<WindowNames>> windows_after(Caller, std::string after,
+  awaitable<Result<WindowNames>> windows_after(Caller caller, std::string after,
                                                IsWanted is_wanted) override {
-    return history_.names_after(std::move(after), std::move(is_wanted));
+    return history_.names_after(caller, std::move(after), std::move(is_wanted));
   }
   awaitable<Result<std::string>> window_file(Caller caller, std::string window) override {
     return history_.read_window(caller, std::move(window));

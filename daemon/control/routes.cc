@@ -56,9 +56,11 @@ Reply reply(const Result<T>& result) {
   return result ? reply_json(to_json(*result)) : reply_error(result.error());
 }
 
-asio::awaitable<Reply> reply_result(Exchange& exchange, Result<ResultInfo> result) {
-  if (!result) co_return reply_error(result.error());
-  auto encoding = exchange.service.encode(exchange.caller, std::move(*result));
+// Of an answer that can be large.
+template <class T>
+asio::awaitable<Reply> reply_encoded(Exchange& exchange, Result<T> answer) {
+  if (!answer) co_return reply_error(answer.error());
+  auto encoding = exchange.service.encode(exchange.caller, std::move(*answer));
   Result<std::string> json = co_await std::move(encoding);
   if (!json) co_return reply_error(json.error());
   co_return reply_json(std::move(*json));
@@ -121,14 +123,14 @@ asio::awaitable<Reply> get_session(Exchange& exchange) {
 asio::awaitable<Reply> stop_session(Exchange& exchange) {
   auto operation = exchange.service.stop(exchange.caller, exchange.id);
   auto result = co_await std::move(operation);
-  auto encoding = reply_result(exchange, std::move(result));
+  auto encoding = reply_encoded(exchange, std::move(result));
   co_return co_await std::move(encoding);
 }
 
 asio::awaitable<Reply> dump_session(Exchange& exchange) {
   auto operation = exchange.service.dump(exchange.caller, exchange.id);
   auto result = co_await std::move(operation);
-  auto encoding = reply_result(exchange, std::move(result));
+  auto encoding = reply_encoded(exchange, std::move(result));
   co_return co_await std::move(encoding);
 }
 
@@ -150,7 +152,7 @@ asio::awaitable<Reply> make_export(Exchange& exchange) {
   if (!request) co_return reply_error(request.error());
   auto operation = exchange.service.export_windows(exchange.caller, std::move(*request));
   auto result = co_await std::move(operation);
-  auto encoding = reply_result(exchange, std::move(result));
+  auto encoding = reply_encoded(exchange, std::move(result));
   co_return co_await std::move(encoding);
 }
 
@@ -158,12 +160,16 @@ asio::awaitable<Reply> list_windows(Exchange& exchange) {
   const auto request = parse_history_request(exchange.body);
   if (!request) co_return reply_error(request.error());
   auto operation = exchange.service.history(exchange.caller, *request);
-  co_return reply(co_await std::move(operation));
+  auto history = co_await std::move(operation);
+  auto encoding = reply_encoded(exchange, std::move(history));
+  co_return co_await std::move(encoding);
 }
 
 asio::awaitable<Reply> get_last_window(Exchange& exchange) {
   auto operation = exchange.service.last_window(exchange.caller);
-  co_return reply(co_await std::move(operation));
+  auto window = co_await std::move(operation);
+  auto encoding = reply_encoded(exchange, std::move(window));
+  co_return co_await std::move(encoding);
 }
 
 // Of a window: NAME or, as its file is called, NAME.pb.gz.

@@ -48,8 +48,11 @@ class Service {
   // Of the windows that continuous mode keeps.
   virtual boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
                                                                     ExportRequest request) = 0;
-  // The JSON of what these three return.
+  // The JSON of what these three return, and of what the two below do.
   virtual boost::asio::awaitable<Result<std::string>> encode(Caller caller, ResultInfo result) = 0;
+  virtual boost::asio::awaitable<Result<std::string>> encode(Caller caller, History history) = 0;
+  virtual boost::asio::awaitable<Result<std::string>> encode(Caller caller,
+                                                             WindowShares window) = 0;
 
   virtual boost::asio::awaitable<Result<History>> history(Caller caller,
                                                           HistoryRequest request) = 0;

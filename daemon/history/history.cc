@@ -244,19 +244,21 @@ boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) 
 }
 
 boost::asio::awaitable<Result<WindowNames>> WindowHistory::names_after(
-    std::string after, std::function<bool()> is_wanted, std::chrono::milliseconds patience) {
+    Caller caller, std::string after, std::function<bool()> is_wanted,
+    std::chrono::milliseconds patience) {
   if (!after.empty() && !is_window_name(after)) {
     co_return fail(ErrorCode::kInvalidArgument, "no window can have the name " + log_text(after));
   }
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
   const auto end = std::chrono::steady_clock::now() + patience;
+  const std::size_t most = caller.privileged ? SIZE_MAX : kMaxNamesOfUser;
   WindowNames names;
   bool is_first = true;
   while (!shutting_down_ && is_wanted()) {
-    names.windows = windows_.names_after(after);
+    names.windows = windows_.names_after(after, most);
     // While none is after it, none can be removed.
     if (std::exchange(is_first, false) || !names.windows.empty()) {
-      names.removed = windows_.removed_after(after);
+      names.removed = windows_.removed_after(after, most);
     }
     const bool is_empty = names.windows.empty() && names.removed.empty();
     if (!is_empty || std::chrono::steady_clock::now() >= end) break;

@@ -41,6 +41,9 @@ class WindowHistory {
   static constexpr std::chrono::seconds kPatience{60};
   static constexpr std::chrono::milliseconds kCheck{200};
 
+  // Of an answer of names_after() for an unprivileged caller, who can ask many times at once.
+  static constexpr std::size_t kMaxNamesOfUser = 256;
+
   // Returns the current status of continuous mode.
   using Status = std::function<StatusInfo::Continuous()>;
 
@@ -58,7 +61,7 @@ class WindowHistory {
   // WindowStore::names_after() and removed_after(). Waits up to `patience` until there is one, as
   // long as `is_wanted` returns true.
   [[nodiscard]] boost::asio::awaitable<Result<WindowNames>> names_after(
-      std::string after, std::function<bool()> is_wanted,
+      Caller caller, std::string after, std::function<bool()> is_wanted,
       std::chrono::milliseconds patience = kPatience);
 
   // The file of a window as the caller may see it. kNotFound: nothing of it.

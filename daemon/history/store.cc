@@ -79,17 +79,20 @@ std::string unused_name_in(const std::vector<Info>& files,
   return name;
 }
 
-// In the order in which they were written, as far as that is known, else by name.
+// In the order in which they were written, as far as that is known, else by name; the first `most`.
 template <class Windows, class IsWanted>
-std::vector<std::string> names_in_order(const Windows& windows, const IsWanted& is_wanted) {
-  std::vector<std::pair<std::uint64_t, std::string>> wanted;
+std::vector<std::string> names_in_order(const Windows& windows, const IsWanted& is_wanted,
+                                        std::size_t most) {
+  std::vector<std::pair<std::uint64_t, std::string_view>> wanted;
+  wanted.reserve(windows.size());
   for (const auto& window : windows) {
     if (is_wanted(window.sequence, window.name)) wanted.emplace_back(window.sequence, window.name);
   }
-  std::ranges::sort(wanted);
+  const std::size_t count = std::min(most, wanted.size());
+  std::ranges::partial_sort(wanted, wanted.begin() + static_cast<std::ptrdiff_t>(count));
   std::vector<std::string> names;
-  names.reserve(wanted.size());
-  for (auto& [sequence, name] : wanted) names.push_back(std::move(name));
+  names.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) names.emplace_back(wanted[i].second);
   return names;
 }
 
@@ -226,13 +229,15 @@ Result<void> WindowStore::remove_objects() {
                                               : Result<void>();
 }
 
-std::vector<std::string> WindowStore::names_after(const std::string& after) const {
-  return names_in_order(windows_, IsAfter(after, sequence_of(after)));
+std::vector<std::string> WindowStore::names_after(const std::string& after,
+                                                  std::size_t most) const {
+  return names_in_order(windows_, IsAfter(after, sequence_of(after)), most);
 }
 
-std::vector<std::string> WindowStore::removed_after(const std::string& after) const {
+std::vector<std::string> WindowStore::removed_after(const std::string& after,
+                                                    std::size_t most) const {
   if (after.empty()) return {};
-  return names_in_order(removed_, IsAfter(after, sequence_of(after)));
+  return names_in_order(removed_, IsAfter(after, sequence_of(after)), most);
 }
 
 const WindowInfo* WindowStore::find_window(const std::string& name) const {

@@ -77,12 +77,15 @@ class WindowStore {
   // The names of the windows that were written after `after`, or of all if that is empty, in the
   // order in which they were written: where the clock was set back, that is not the order of their
   // names. After a start of the daemon, and if no window `after` is known, the names decide.
-  [[nodiscard]] std::vector<std::string> names_after(const std::string& after) const;
+  // At most the first `most`.
+  [[nodiscard]] std::vector<std::string> names_after(const std::string& after,
+                                                     std::size_t most = SIZE_MAX) const;
 
   // The same of windows that were removed, for those who would have read them; none if `after` is
   // empty. Known are the last kMaxRemoved of those that were removed since the daemon started, or
   // whose samples an hour file has.
-  [[nodiscard]] std::vector<std::string> removed_after(const std::string& after) const;
+  [[nodiscard]] std::vector<std::string> removed_after(const std::string& after,
+                                                       std::size_t most = SIZE_MAX) const;
   static constexpr std::size_t kMaxRemoved = 4096;  // 70 bytes each
 
   // A name for a window, or for the file of an hour, that starts at `start`.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
@@ -23,18 +24,44 @@ ResultInfo result_of(std::size_t files) {
   return result;
 }
 
+History history_of(std::size_t processes) {
+  WindowShares window;
+  window.processes.reserve(processes);
+  for (std::size_t i = 0; i < processes; ++i) {
+    ProcessShare process;
+    process.pid = static_cast<std::uint32_t>(i);
+    process.comm = "work";
+    window.processes.push_back(std::move(process));
+  }
+  History history;
+  history.windows.push_back(std::move(window));
+  return history;
+}
+
 class AnswerEncoderTest : public testing::TestWithParam<bool> {
  protected:
-  std::string encode(ResultInfo result) {
+  template <class Answer>
+  std::string encode(Answer answer) {
     std::optional<Result<std::string>> json;
-    const auto keep = [this, &json](ResultInfo moved) -> boost::asio::awaitable<void> {
+    const auto keep = [this, &json](Answer moved) -> boost::asio::awaitable<void> {
       auto encoding = encoder_.encode(GetParam(), std::move(moved));
       json = co_await std::move(encoding);
     };
-    spawn(io_, keep(std::move(result)));
+    spawn(io_, keep(std::move(answer)));
     io_.run();
     io_.restart();
     return json && *json ? **json : "";
+  }
+
+  template <class Answer>
+  void expect_encoded_elsewhere(Answer answer) {
+    const std::int64_t thread_before = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    const std::int64_t process_before = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const std::string json = encode(std::move(answer));
+    const std::int64_t thread = now_ns(CLOCK_THREAD_CPUTIME_ID) - thread_before;
+    const std::int64_t process = now_ns(CLOCK_PROCESS_CPUTIME_ID) - process_before;
+    EXPECT_FALSE(json.empty());
+    EXPECT_LT(thread, process / 2);
   }
 
   boost::asio::io_context io_;
@@ -48,14 +75,14 @@ TEST_P(AnswerEncoderTest, ALargeResultReadsAsASmallOneDoes) {
 }
 
 TEST_P(AnswerEncoderTest, ALargeResultIsEncodedOnAnotherThread) {
-  ResultInfo result = result_of(200'000);
-  const std::int64_t thread_before = now_ns(CLOCK_THREAD_CPUTIME_ID);
-  const std::int64_t process_before = now_ns(CLOCK_PROCESS_CPUTIME_ID);
-  const std::string json = encode(std::move(result));
-  const std::int64_t thread = now_ns(CLOCK_THREAD_CPUTIME_ID) - thread_before;
-  const std::int64_t process = now_ns(CLOCK_PROCESS_CPUTIME_ID) - process_before;
-  EXPECT_FALSE(json.empty());
-  EXPECT_LT(thread, process / 2);
+  expect_encoded_elsewhere(result_of(200'000));
+}
+
+TEST_P(AnswerEncoderTest, SoIsALargeHistory) {
+  EXPECT_EQ(encode(history_of(3)), to_json(history_of(3)));
+  EXPECT_EQ(encode(history_of(300)), to_json(history_of(300)));
+  expect_encoded_elsewhere(history_of(100'000));
+  expect_encoded_elsewhere(std::move(history_of(100'000).windows.front()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Callers, AnswerEncoderTest, testing::Bool());

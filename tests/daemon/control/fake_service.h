@@ -90,6 +90,12 @@ class FakeService : public Service {
   boost::asio::awaitable<Result<std::string>> encode(Caller, ResultInfo encoded) override {
     co_return to_json(encoded);
   }
+  boost::asio::awaitable<Result<std::string>> encode(Caller, History encoded) override {
+    co_return to_json(encoded);
+  }
+  boost::asio::awaitable<Result<std::string>> encode(Caller, WindowShares encoded) override {
+    co_return to_json(encoded);
+  }
 
   boost::asio::awaitable<Result<History>> history(Caller caller, HistoryRequest request) override {
     note(caller, "history");

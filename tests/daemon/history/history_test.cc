@@ -163,7 +163,7 @@ TEST_F(WindowHistoryTest, NamesAfterAWindowAreWaitedFor) {
   bool is_wanted = true;
   const auto names_after = [&](const std::string& after, std::chrono::milliseconds patience) {
     return history_->names_after(
-        after, [&] { return is_wanted; }, patience);
+        kRoot, after, [&] { return is_wanted; }, patience);
   };
   EXPECT_THAT(run(names_after("", kHang))->windows, ElementsAre(first, second));
   EXPECT_THAT(run(names_after(first, kHang))->windows, ElementsAre(second));
@@ -202,10 +202,30 @@ TEST_F(WindowHistoryTest, NamesOfRemovedWindowsAreAnAnswerToo) {
       {.max_age = std::chrono::hours(1), .max_bytes = 0, .hours_max_age = std::chrono::hours(1)},
       minute(2));
   const auto names = run(history_->names_after(
-      first, [] { return true; }, kHang));
+      kRoot, first, [] { return true; }, kHang));
   ASSERT_TRUE(names);
   EXPECT_THAT(names->windows, IsEmpty());
   EXPECT_THAT(names->removed, ElementsAre(second));
+}
+
+TEST_F(WindowHistoryTest, AUserGetsTheOldestNames) {
+  constexpr std::size_t kMost = WindowHistory::kMaxNamesOfUser;
+  open();
+  for (int i = 0; i < static_cast<int>(kMost) + 2; ++i) {
+    store_->adopt(
+        WindowInfo{.name = window_name(minute(i)), .start = minute(i), .end = minute(i + 1)});
+  }
+  const auto names_for = [&](const Caller& caller, const std::string& after) {
+    return run(history_->names_after(
+                   caller, after, [] { return true; }, kHang))
+        ->windows;
+  };
+  EXPECT_EQ(names_for(kRoot, "").size(), kMost + 2);
+  const std::vector<std::string> first = names_for(test::kAlice, "");
+  ASSERT_EQ(first.size(), kMost);
+  EXPECT_EQ(first.front(), window_name(minute(0)));
+  EXPECT_EQ(first.back(), window_name(minute(static_cast<int>(kMost) - 1)));
+  EXPECT_EQ(names_for(test::kAlice, first.back()).size(), 2U);
 }
 
 TEST_F(WindowHistoryTest, ARangeHoldsTheWindowsThatShareTimeWithIt) {
