@@ -87,7 +87,7 @@ class ShowHistory final : public Subcommand {
     const bool has_matched = std::ranges::any_of(
         history->windows, [](const WindowShares& window) { return window.samples != 0; });
     if (!request_.target.empty() && !has_matched) {
-      return nothing_matched("'profctl history' without a target shows who used the CPU");
+      return nothing_matched_in(request_.range);
     }
     if (!console.json && sees_own_processes_alone()) say_that_others_are_hidden(console);
     const bool has_lost = knows_lost_samples(request_.target);

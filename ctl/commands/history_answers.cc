@@ -21,6 +21,14 @@ bool has_digits_alone(const std::string& name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
+// " since 2026-11-20 14:05:00 until 2026-11-20 14:06:00", without an end that is open.
+std::string text_of_range(const TimeRange& range) {
+  std::string text;
+  if (range.since_ms != 0) text += " since " + text_of_ms(range.since_ms);
+  if (range.until_ms != TimeRange::kEndMs) text += " until " + text_of_ms(range.until_ms);
+  return text;
+}
+
 }  // namespace
 
 std::string group_text(const GroupShare& group) {
@@ -30,9 +38,7 @@ std::string group_text(const GroupShare& group) {
 }
 
 Error no_windows_in(const TimeRange& range, Client& client) {
-  std::string what = "no windows";
-  if (range.since_ms != 0) what += " since " + text_of_ms(range.since_ms);
-  if (range.until_ms != TimeRange::kEndMs) what += " until " + text_of_ms(range.until_ms);
+  std::string what = "no windows" + text_of_range(range);
   if (is_future(range)) what += " (that is in the future)";
   const auto status = client.status();
   if (!status || status->continuous.oldest.empty()) {
@@ -41,6 +47,15 @@ Error no_windows_in(const TimeRange& range, Client& client) {
   return fail(ErrorCode::kNotFound, what,
               "the history is from " + local_text(status->continuous.oldest) + " to " +
                   local_text(status->continuous.last_written));
+}
+
+Error nothing_matched_in(const TimeRange& range) {
+  const std::string when = text_of_range(range);
+  Error error = nothing_matched(
+      "'profctl ps --all' lists who ran in the last window only, and with --since and --until, or "
+      "--last, in another time");
+  error.message += when.empty() ? " in the whole history" : when;
+  return error;
 }
 
 Error explained_absence(const Error& error, const std::optional<TimeRange>& range, Client& client) {

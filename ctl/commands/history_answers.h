@@ -19,6 +19,9 @@ namespace profd {
 // kNotFound, with the range that the history has: there is no window in the one that was asked for.
 [[nodiscard]] Error no_windows_in(const TimeRange& range, Client& client);
 
+// kNotFound: nothing that matched ran in the range.
+[[nodiscard]] Error nothing_matched_in(const TimeRange& range);
+
 // The error, or no_windows_in() where it says that nothing was found in a time that has not come.
 [[nodiscard]] Error explained_absence(const Error& error, const std::optional<TimeRange>& range,
                                       Client& client);

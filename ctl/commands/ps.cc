@@ -189,7 +189,7 @@ class Ps final : public Subcommand {
     Result<WindowShares> window = ask(client);
     if (!window) return window.error();
     if (window->processes.empty() && !request_.target.empty()) {
-      return nothing_matched("'profctl ps' without a target shows who used the CPU");
+      return nothing_matched_in(request_.range);
     }
     if (console.json) {
       if (has_limit_ && window->processes.size() > limit_) window->processes.resize(limit_);

@@ -36,8 +36,8 @@ Error no_process(const WindowTarget& target) {
                 "'profctl history' lists the windows and whose samples they have");
   }
   return fail(ErrorCode::kNotFound, "no process matched",
-              "'profctl ps --all' lists the services and commands that were sampled, without "
-              "root's rights only your own");
+              "'profctl ps --all' lists the services and commands of the last window only, and with "
+              "--since and --until, or --last, of another time; without root's rights, your own");
 }
 
 // In microseconds. None: there are no samples with a CPU time.

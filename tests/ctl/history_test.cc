@@ -255,12 +255,18 @@ TEST_F(HistoryTest, ATargetIsAskedForInTheLastWindowOrInARange) {
 TEST_F(HistoryTest, WhatDidNotRunIsNotFound) {
   service_.windows.windows[0].processes.clear();
   service_.windows.windows[0].samples = 0;
-  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"ps", "-u", "none"},
-                                                    {"ps", "-c", "abc", "--json"},
-                                                    {"history", "--comm", "nosuch"}}) {
+  const std::pair<std::vector<std::string>, const char*> table[] = {
+      {{"ps", "-u", "none"},
+       "no process matched since 2026-01-02 15:05:00 until 2026-01-02 15:06:00\n"
+       "hint: 'profctl ps --all' lists who ran in the last window only"},
+      {{"ps", "-c", "abc", "--json"}, "no process matched since 2026-01-02 15:05:00"},
+      {{"history", "--comm", "nosuch"}, "no process matched in the whole history\n"},
+      {{"history", "--comm", "nosuch", "--until", "2026-01-02 16:00"},
+       "no process matched until 2026-01-02 16:00:00\n"}};
+  for (const auto& [arguments, text] : table) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, kExitNotFound);
-    EXPECT_THAT(ran.err, HasSubstr("no process matched"));
+    EXPECT_THAT(ran.err, HasSubstr(text));
     EXPECT_EQ(ran.out, "");
   }
 }
