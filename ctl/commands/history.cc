@@ -6,6 +6,7 @@
 #include "ctl/commands/hidden_processes.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
+#include "ctl/commands/target_history.h"
 #include "ctl/output/columns.h"
 #include "ctl/output/text.h"
 #include "formats/base/errors.h"
@@ -56,6 +57,12 @@ void print_history(const History& history, bool has_lost, const Console& console
   }
 }
 
+void say_lacking(std::size_t lacking, const Console& console) {
+  if (lacking == 0) return;
+  console.err << "profctl: " << counted(lacking, "window") << " without the target "
+              << (lacking == 1 ? "is" : "are") << " not shown\n";
+}
+
 class ShowHistory final : public Subcommand {
  public:
   ShowHistory()
@@ -81,19 +88,21 @@ class ShowHistory final : public Subcommand {
   Result<int> run(Client& client, const Console& console) override {
     if (all_) request_.limit = HistoryRequest::kMaxWindows;
     if (!all_ && !has_limit_ && !console.json) request_.limit = kShownRows;
-    const Result<History> history = client.history(request_);
-    if (!history) return history.error();
-    if (history->windows.empty()) return no_windows_in(request_.range, client);
-    const bool has_matched = std::ranges::any_of(
-        history->windows, [](const WindowShares& window) { return window.samples != 0; });
-    if (!request_.target.empty() && !has_matched) {
-      return nothing_matched_in(request_.range);
+    const Result<TargetHistory> found = read_target_history(client, request_);
+    if (!found) return found.error();
+    if (found->history.windows.empty()) {
+      return found->lacking == 0 ? no_windows_in(request_.range, client)
+                                 : nothing_matched_in(found->range);
     }
     if (!console.json && sees_own_processes_alone()) say_that_others_are_hidden(console);
     const bool has_lost = knows_lost_samples(request_.target);
-    return print_answer(history, console, [has_lost](const History& answer, const Console& to) {
-      print_history(answer, has_lost, to);
-    });
+    if (console.json) {
+      console.out << to_json(found->history) << "\n";
+      return kExitOk;
+    }
+    print_history(found->history, has_lost, console);
+    say_lacking(found->lacking, console);
+    return kExitOk;
   }
 
  private:

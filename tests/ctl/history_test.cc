@@ -319,6 +319,87 @@ TEST_F(HistoryTest, HistoryShowsTheHottestOfEachWindow) {
   EXPECT_EQ(run({"history", "--json"}).out, to_json(service_.windows) + "\n");
 }
 
+// Windows of a minute from 14:00 on, of which `used` has samples.
+std::vector<WindowShares> minutes(std::size_t count, std::size_t used) {
+  std::vector<WindowShares> windows;
+  windows.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    WindowShares one = window();
+    const auto utc_of = [](std::size_t minute) {
+      return std::string("2026-01-02T14:") + (minute < 10 ? "0" : "") + std::to_string(minute) +
+             ":00Z";
+    };
+    one.started = utc_of(i);
+    one.ended = utc_of(i + 1);
+    if (i != used) {
+      one.samples = 0;
+      one.cpu_percent = 0;
+      one.groups.clear();
+      one.processes.clear();
+    }
+    windows.push_back(std::move(one));
+  }
+  return windows;
+}
+
+// The target is in one window of 30, the 4th; the daemon gives the newest 20, then the rest.
+TEST_F(HistoryTest, ATargetIsFoundBehindTheNewestWindows) {
+  const std::vector<WindowShares> all = minutes(30, 3);
+  service_.on_call = [this, &all] {
+    if (service_.calls.back() != "history") return;
+    const bool is_first = service_.asked.empty();
+    service_.windows.left_out = is_first ? 10 : 0;
+    service_.windows.windows = is_first ? std::vector<WindowShares>(all.begin() + 10, all.end())
+                                        // The last of them was in the answer before, too.
+                                        : std::vector<WindowShares>(all.begin(), all.begin() + 11);
+  };
+  const Ran ran = run({"history", "--comm", "nginx"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("2026-01-02 15:03:00  122 %"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("2026-01-02 15:10:00")));
+  EXPECT_EQ(ran.err, "profctl: 29 windows without the target are not shown\n");
+  ASSERT_THAT(service_.asked, SizeIs(2));
+  EXPECT_EQ(service_.asked[0].limit, 20U);
+  EXPECT_EQ(service_.asked[1].range.until_ms, 1'767'363'000'000U);  // 14:10, as `date` has it
+  EXPECT_EQ(service_.asked[1].target, service_.asked[0].target);
+  service_.asked.clear();
+  const auto json = parse_history(run({"history", "--comm", "nginx", "--json"}).out);
+  ASSERT_TRUE(json);
+  ASSERT_THAT(json->windows, SizeIs(1));
+  EXPECT_EQ(json->windows[0].started, "2026-01-02T14:03:00Z");
+}
+
+TEST_F(HistoryTest, TheLimitCountsWindowsOfTheTarget) {
+  service_.windows.windows = minutes(5, 1);
+  service_.windows.windows[3] = service_.windows.windows[1];
+  service_.windows.windows[3].started = "2026-01-02T14:03:00Z";
+  const Ran ran = run({"history", "--comm", "nginx", "-n", "1"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("2026-01-02 15:03:00"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("2026-01-02 15:01:00")));
+  EXPECT_THAT(ran.err, HasSubstr("3 older windows not shown"));
+  EXPECT_THAT(ran.err, HasSubstr("1 window without the target is not shown\n"));
+  EXPECT_THAT(run({"history", "-n", "5"}).out, HasSubstr("2026-01-02 15:00:00")) << "without a target";
+}
+
+// A daemon with a bug says for ever that there are older windows.
+TEST_F(HistoryTest, RequestsForATargetEnd) {
+  service_.windows.windows = minutes(2, 9);
+  service_.windows.left_out = 7;
+  EXPECT_EQ(run({"history", "--comm", "nginx"}).code, kExitNotFound);
+  EXPECT_THAT(service_.asked, SizeIs(2)) << "the second answer had nothing older";
+  service_.asked.clear();
+  service_.on_call = [this] {
+    const std::size_t number = 19 - service_.asked.size() % 20;
+    WindowShares one = minutes(20, 99).at(number);
+    service_.windows.windows = {one};
+  };
+  const Ran ran = run({"history", "--comm", "nginx"});
+  EXPECT_EQ(ran.code, kExitNotFound);
+  EXPECT_THAT(ran.err, HasSubstr("no process matched since 2026-01-02 15:00:00\n"));
+  EXPECT_THAT(service_.asked, SizeIs(20));
+}
+
 TEST_F(HistoryTest, BarsAreAsLongAsTheirPartOfTheLargest) {
   service_.windows.windows.assign(4, window());
   const std::vector<std::pair<double, std::string>> bars = {
