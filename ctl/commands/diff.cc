@@ -110,8 +110,9 @@ class ShowDiff final : public Subcommand {
   Result<Side> make_side(Client& client, const SourceRequest& request, const Console& console) {
     const auto source = open_source(client, request);
     if (!source) {
-      return with_hint_on_names(explained_absence(source.error(), range_of_source(request), client),
-                                request.target);
+      return with_hint_on_names(
+          explained_absence(source.error(), range_of_source(request), request.target, client),
+          request.target);
     }
     print_notes(*source, source->title + ": ", console);
     const Selection selection(source->samples, view_.patterns);

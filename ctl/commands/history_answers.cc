@@ -29,6 +29,12 @@ std::string text_of_range(const TimeRange& range) {
   return text;
 }
 
+Result<bool> has_windows_in(const TimeRange& range, Client& client) {
+  const auto newest = client.history({.range = range, .target = {}, .limit = 1});
+  if (!newest) return newest.error();
+  return !newest->windows.empty() || newest->left_out != 0;
+}
+
 }  // namespace
 
 std::string group_text(const GroupShare& group) {
@@ -58,9 +64,20 @@ Error nothing_matched_in(const TimeRange& range) {
   return error;
 }
 
-Error explained_absence(const Error& error, const std::optional<TimeRange>& range, Client& client) {
-  const bool is_explained = error.code == ErrorCode::kNotFound && range && is_future(*range);
-  return is_explained ? no_windows_in(*range, client) : error;
+Error explained_absence(Error error, const std::optional<TimeRange>& range,
+                        const TargetRequest& target, Client& client) {
+  if (error.code != ErrorCode::kNotFound || !range) return error;
+  const auto has_windows = has_windows_in(*range, client);
+  if (has_windows ? !*has_windows : is_future(*range)) return no_windows_in(*range, client);
+  if (has_windows && !target.empty() && !target.all) error.message += text_of_range(*range);
+  return error;
+}
+
+Result<void> check_windows_in(const TimeRange& range, Client& client) {
+  const auto has_windows = has_windows_in(range, client);
+  if (!has_windows) return has_windows.error();
+  if (!*has_windows) return no_windows_in(range, client);
+  return {};
 }
 
 Result<std::uint64_t> parse_limit_not_name(const std::string& text) {

@@ -22,9 +22,13 @@ namespace profd {
 // kNotFound: nothing that matched ran in the range.
 [[nodiscard]] Error nothing_matched_in(const TimeRange& range);
 
-// The error, or no_windows_in() where it says that nothing was found in a time that has not come.
-[[nodiscard]] Error explained_absence(const Error& error, const std::optional<TimeRange>& range,
-                                      Client& client);
+// The error of an export. Where it says that nothing was found, it is no_windows_in() if the range
+// has no windows, and has the range if they have nothing of a target. None: it was about no range.
+[[nodiscard]] Error explained_absence(Error error, const std::optional<TimeRange>& range,
+                                      const TargetRequest& target, Client& client);
+
+// no_windows_in(), or the error of the daemon that has none at all.
+[[nodiscard]] Result<void> check_windows_in(const TimeRange& range, Client& client);
 
 // As parse_limit(), for -n where it is --limit: a user may mean --comm, which -n is elsewhere.
 [[nodiscard]] Result<std::uint64_t> parse_limit_not_name(const std::string& text);

@@ -12,6 +12,7 @@
 #include <boost/json/object.hpp>
 
 #include "ctl/client/signal_watch.h"
+#include "ctl/commands/history_answers.h"
 #include "ctl/commands/shown_source.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/commands/view_options.h"
@@ -67,6 +68,9 @@ class ServeWeb final : public Subcommand {
       auto opened = WebTls::open(certificate_, key_);
       if (!opened) return opened.error();
       tls = std::make_shared<WebTls>(std::move(*opened));
+    }
+    if (request_.name.empty() && request_.range != TimeRange()) {
+      if (auto checked = check_windows_in(request_.range, client); !checked) return checked.error();
     }
     WebViews views(client, request_, page_folder_, patterns_);
     if (auto checked = views.check(); !checked) return checked.error();

@@ -36,8 +36,8 @@ Error no_process(const WindowTarget& target) {
                 "'profctl history' lists the windows and whose samples they have");
   }
   return fail(ErrorCode::kNotFound, "no process matched",
-              "'profctl ps --all' lists the services and commands of the last window only, and with "
-              "--since and --until, or --last, of another time; without root's rights, your own");
+              "'profctl ps --all' lists who ran in the last window only, and with --since and "
+              "--until, or --last, in another time; without root's rights, it has your own only");
 }
 
 // In microseconds. None: there are no samples with a CPU time.

@@ -305,6 +305,46 @@ TEST_F(HistoryTest, ATimeWithoutWindowsHasTheTimesThatThereAre) {
   }
 }
 
+// The daemon refuses exports alone.
+TEST_F(HistoryTest, WhatShowsSamplesSaysTheSameOfATimeWithoutWindows) {
+  service_.windows.windows.clear();
+  service_.state.continuous.oldest = "2026-01-02T10:00:00Z";
+  service_.state.continuous.last_written = "2026-01-02T14:06:00Z";
+  service_.on_call = [this] {
+    service_.error.reset();
+    if (service_.calls.back() != "export") return;
+    service_.error = fail(ErrorCode::kNotFound, "no window of continuous mode is in this range");
+  };
+  const std::string time = "@1767362700..@1767362760";
+  const std::string file = directory_.path() / "x.svg";
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"report", time},
+        {"report", time, "-n", "nginx"},
+        {"flame", time, "-o", file},
+        {"diff", time, "1h ago.."},
+        {"web", "--port", "0", time},
+        {"export", "--since", "@1767362700", "--until", "@1767362760", "-o", out_}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound) << arguments.front();
+    EXPECT_EQ(ran.out, "") << arguments.front();
+    EXPECT_EQ(ran.err,
+              "profctl: no windows since 2026-01-02 15:05:00 until 2026-01-02 15:06:00\n"
+              "hint: the history is from 2026-01-02 11:00:00 to 2026-01-02 15:06:00\n")
+        << arguments.front();
+  }
+}
+
+TEST_F(HistoryTest, WhatMatchedNothingHasItsTime) {
+  service_.on_call = [this] {
+    service_.error.reset();
+    if (service_.calls.back() != "export") return;
+    service_.error = fail(ErrorCode::kNotFound, "no process matched", "see ps");
+  };
+  EXPECT_EQ(run({"report", "@1767362700..@1767362760", "-n", "nosuch"}).err,
+            "profctl: no process matched since 2026-01-02 15:05:00 until 2026-01-02 15:06:00\n"
+            "hint: see ps\n");
+}
+
 TEST_F(HistoryTest, HistoryShowsTheHottestOfEachWindow) {
   service_.windows.left_out = 7;
   const Ran ran = run({"history", "--last", "1h", "-n", "5"});
@@ -379,7 +419,8 @@ TEST_F(HistoryTest, TheLimitCountsWindowsOfTheTarget) {
   EXPECT_THAT(ran.out, Not(HasSubstr("2026-01-02 15:01:00")));
   EXPECT_THAT(ran.err, HasSubstr("3 older windows not shown"));
   EXPECT_THAT(ran.err, HasSubstr("1 window without the target is not shown\n"));
-  EXPECT_THAT(run({"history", "-n", "5"}).out, HasSubstr("2026-01-02 15:00:00")) << "without a target";
+  const Ran whole = run({"history", "-n", "5"});
+  EXPECT_THAT(whole.out, HasSubstr("2026-01-02 15:00:00"));
 }
 
 // A daemon with a bug says for ever that there are older windows.

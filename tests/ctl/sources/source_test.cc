@@ -508,7 +508,7 @@ TEST_F(SourceTest, ATargetMayLackInOneTimeOfADiff) {
 }
 
 TEST_F(SourceTest, ATimeThatHasNotComeIsCalledThat) {
-  service_.error = fail(ErrorCode::kNotFound, "no window of continuous mode is in this range");
+  service_.error = fail(ErrorCode::kNotFound, "no windows yet");
   const std::vector<Arguments> table = {{"report", "--since", "2200-01-01 00:00"},
                                         {"report", "2200-01-01 00:00.."},
                                         {"flame", "2200-01-01 00:00..", "-o", "x.svg"},
@@ -520,7 +520,7 @@ TEST_F(SourceTest, ATimeThatHasNotComeIsCalledThat) {
     EXPECT_THAT(ran.err, HasSubstr("no windows since 2200-01-01 00:00:00 (that is in the future)"))
         << arguments[0];
   }
-  EXPECT_THAT(run({"report"}).err, HasSubstr("no window of continuous mode is in this range"));
+  EXPECT_THAT(run({"report"}).err, HasSubstr("no windows yet"));
 }
 
 TEST_F(SourceTest, TheNoteOfAnExportIsPrinted) {

@@ -397,6 +397,7 @@ TEST_F(WebFiltersTest, WhatMatchesNothingExitsBeforeThePageIsThere) {
     EXPECT_EQ(run({subcommand, "--port", "0", source_, "--ignore", "("}).code, kExitUsage);
   }
   give_random_profile();
+  service_.windows.left_out = 1;
   const Ran history = run({"web", "--port", "0", "--last", "10m", "--focus", "nosuch"});
   EXPECT_EQ(history.code, kExitNotFound);
   EXPECT_EQ(service_.exported.size(), 1U);
