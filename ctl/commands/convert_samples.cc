@@ -87,7 +87,7 @@ class SampleConverter {
   // have some. None: a time of the history without any, which a line on standard error says where
   // there are other sources.
   Result<std::optional<Source>> open(const std::string& name, std::optional<Error>& missing) {
-    SourceRequest request{.name = name, .range = {}, .target = {}};
+    SourceRequest request{.name = name, .range = {}, .target = {}, .has_range_options = false};
     const bool is_history = range_of_source(request).has_value();
     if (is_history) request.target = options_.target;  // the daemon chooses, by cgroup too
     auto source = open_shown_source(client_, request, console_);

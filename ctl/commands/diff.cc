@@ -61,9 +61,11 @@ class ShowDiff final : public Subcommand {
                 {threshold_, parse_threshold});
     list.rule([this, &list]() -> Result<void> {
       has_threshold_ = list.given("--threshold");
-      base_.may_lack_target = true;
+      for (SourceRequest* const side : {&base_, &new_}) {
+        side->may_lack_target = true;
+        side->has_range_options = false;
+      }
       new_.target = base_.target;
-      new_.may_lack_target = true;
       return {};
     });
   }

@@ -66,18 +66,18 @@ Error error_of_listed(const Error& error) {
 }
 
 // What to write for a time that stands where a source is expected, which is no range.
-std::string hint_of_absent_source(const std::string& name) {
-  switch (time_form_of(name)) {
-    case TimeForm::kPoint:
-      return "did you mean --since " + quoted_time(name) + "? As a source, the time from then is " +
-             quoted_time(name + "..");
-    case TimeForm::kSpan:
-      return "did you mean --last " + quoted_time(name) + "? As a source, that time is " +
-             quoted_time(name + " ago..");
-    case TimeForm::kNone:
-      break;
+std::string hint_of_absent_source(const std::string& name, bool has_range_options) {
+  const TimeForm form = time_form_of(name);
+  if (form == TimeForm::kNone) {
+    return std::string("'profctl list' shows the sessions; ") +
+           (has_range_options ? "the history is shown without a source: --last 10m"
+                              : "a time of the history is 14:00..14:10");
   }
-  return "'profctl list' shows the sessions; the history is shown without a source: --last 10m";
+  const bool is_point = form == TimeForm::kPoint;
+  const std::string range = quoted_time(name + (is_point ? ".." : " ago.."));
+  if (!has_range_options) return "did you mean " + range + "? That is the time from then until now";
+  return "did you mean " + std::string(is_point ? "--since " : "--last ") + quoted_time(name) +
+         "? As a source, " + (is_point ? "the time from then is " : "that time is ") + range;
 }
 
 class SourceOpener {
@@ -105,7 +105,7 @@ class SourceOpener {
  private:
   [[nodiscard]] Error not_found() const {
     return fail(ErrorCode::kNotFound, "there is no file and no session '" + request_.name + "'",
-                hint_of_absent_source(request_.name));
+                hint_of_absent_source(request_.name, request_.has_range_options));
   }
 
   // The daemon chooses the target of a history.

@@ -32,6 +32,8 @@ struct SourceRequest {
   TargetRequest target;  // empty: everything in the source
   // A source that has no sample of the target is empty. Else it is an error.
   bool may_lack_target = false;
+  // Whether the subcommand has --since and --last, which hints then name.
+  bool has_range_options = true;
 };
 
 struct Source {

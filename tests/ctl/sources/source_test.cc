@@ -396,7 +396,10 @@ TEST_F(SourceTest, ATimeAsSourceHasTheOptionThatItIsFor) {
       {{"report", "5m"}, "did you mean --last 5m? As a source, that time is \"5m ago..\""},
       {{"report", "1h 30min"}, "--last \"1h 30min\"?"},
       {{"report", "5m ago"}, "--since \"5m ago\"? As a source, the time from then is \"5m ago..\""},
-      {{"diff", "14:00", "15:00"}, "As a source, the time from then is 14:00.."},
+      {{"diff", "14:00", "15:00"}, "hint: did you mean 14:00..? That is the time from then"},
+      {{"diff", "5m", "15:00.."}, "hint: did you mean \"5m ago..\"? That is the time from then"},
+      {{"convert", "14:00", "-o", "-", "--format", "folded"}, "hint: did you mean 14:00..?"},
+      {{"diff", "nosuch", "15:00.."}, "; a time of the history is 14:00..14:10"},
       {{"report", "1234"}, "hint: 'profctl list' shows the sessions"}};
   for (const auto& [arguments, hint] : table) {
     const Ran ran = run(arguments);
