@@ -15,6 +15,7 @@
 #include "ctl/output/directory.h"
 #include "ctl/output/file.h"
 #include "ctl/output/text.h"
+#include "formats/base/errors.h"
 #include "formats/jit/runtimes.h"
 #include "formats/profile/gperftools_writer.h"
 #include "formats/profile/pprof_reader.h"
@@ -272,8 +273,8 @@ Result<void> make_parent(const std::string& file) {
   if (file == "-") return {};
   std::error_code error;
   fs::create_directories(parent_of(file), error);
-  if (error) return fail_errno("could not make " + parent_of(file).string(), error.value());
-  return {};
+  if (!error) return {};
+  return of_own_file(fail_errno("could not make " + parent_of(file).string(), error.value()));
 }
 
 Result<void> write_file(const std::string& packed, const std::string& session,

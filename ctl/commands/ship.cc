@@ -60,7 +60,7 @@ class Ship final : public Subcommand {
   Result<int> run(Client& client, const Console& console) override {
     if (asks_only_) return show_life(console);
     auto reading = load_ship_config(config_);
-    if (!reading) return reading.error();
+    if (!reading) return of_own_file(reading.error());
     if (checks_only_) {
       const auto missing = errors_of_files(reading->files);
       reading->errors.insert(reading->errors.end(), missing.begin(), missing.end());
@@ -90,7 +90,7 @@ class Ship final : public Subcommand {
 
   static int report_all(const Console& console, const std::vector<Error>& errors) {
     int code = kExitFailed;
-    for (const Error& error : errors) code = report(console, error);
+    for (const Error& error : errors) code = report(console, of_own_file(error));
     return code;
   }
 
@@ -117,7 +117,7 @@ class Ship final : public Subcommand {
       console.err << "profctl: " << printable(line) << std::endl;
     };
     const auto shipped = run_ship(config, places_, client, signals.fd(), log);
-    if (!shipped) return shipped.error();
+    if (!shipped) return of_own_file(shipped.error());
     return kExitOk;
   }
 

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "formats/base/errors.h"
 #include "formats/base/whole_file.h"
 
 namespace profd {
@@ -34,8 +35,8 @@ Error already_exists(const std::string& path) {
 
 Error not_written(const std::string& path, int error) {
   if (error == ENXIO) return fail(ErrorCode::kIo, "nobody reads " + path, "start its reader first");
-  Error failed =
-      fail_errno("could not write to " + (path == "-" ? "standard output" : path), error);
+  const std::string what = "could not write to " + (path == "-" ? "standard output" : path);
+  Error failed = of_own_file(fail_errno(what, error));
   failed.hint = kAnotherFile;
   return failed;
 }

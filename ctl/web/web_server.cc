@@ -319,8 +319,8 @@ Result<std::unique_ptr<WebServer>> WebServer::open(const std::string& address, s
                             "give one of this host: --listen 127.0.0.1");
   }
   if (!ip.is_loopback() && tls == nullptr) {
-    return fail(
-        ErrorCode::kUnsupported, "other hosts can reach " + address,
+    return invalid_argument(
+        "other hosts can reach " + address,
         "give --tls-cert and --tls-key; or listen on 127.0.0.1, and forward the port: ssh -L "
         "PORT:127.0.0.1:PORT HOST");
   }

@@ -34,8 +34,8 @@ class WebServer {
   using Answer = std::function<WebReply(const WebRequest& request)>;
 
   // Where `port` is taken, one of the next hundred; 0 is any. Without `tls`, only addresses of this
-  // host itself: kUnsupported. Paths that end in .js or .css need no token, since what is there is
-  // no secret.
+  // host itself: kInvalidArgument. Paths that end in .js or .css need no token, since what is there
+  // is no secret.
   [[nodiscard]] static Result<std::unique_ptr<WebServer>> open(
       const std::string& address, std::uint16_t port, const Answer& answer,
       const std::shared_ptr<WebTls>& tls = nullptr, const WebLimits& limits = {});

@@ -26,9 +26,9 @@ Error invalid_pem(const std::string& path, const boost::system::error_code& erro
 
 Result<WebTls> WebTls::open(const std::string& certificate, const std::string& key) {
   const auto chain = read_whole_file(certificate, AT_FDCWD, kMaxPemBytes);
-  if (!chain) return chain.error();
+  if (!chain) return of_own_file(chain.error());
   const auto secret = read_whole_file(key, AT_FDCWD, kMaxPemBytes);
-  if (!secret) return secret.error();
+  if (!secret) return of_own_file(secret.error());
   WebTls tls{ssl::context(ssl::context::tls_server)};
   boost::system::error_code error;
   tls.context_.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 |

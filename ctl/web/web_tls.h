@@ -13,7 +13,7 @@ namespace profd {
 
 class WebTls {
  public:
-  // Files in PEM form; the certificate's may have others of its chain. kNotFound, kMalformed, ...:
+  // Files in PEM form; the certificate's may have others of its chain. kIo, kMalformed, ...:
   // with the file.
   [[nodiscard]] static Result<WebTls> open(const std::string& certificate, const std::string& key);
 

@@ -22,6 +22,13 @@ inline constexpr const char* kCutFileHint =
   return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
 }
 
+// The error of a file that is the caller's own. kNotFound, which is of processes, sessions and
+// sources, becomes kIo.
+[[nodiscard]] inline Error of_own_file(Error error) {
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kIo;
+  return error;
+}
+
 // On one line, for logs: "could not read /x: Permission denied (run profctl as root)".
 [[nodiscard]] inline std::string error_text(const Error& error) {
   return error.message + (error.hint.empty() ? "" : " (" + error.hint + ")");

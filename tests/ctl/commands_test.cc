@@ -333,6 +333,21 @@ TEST_F(CommandsTest, TheDaemonsErrorsBecomeExitCodes) {
   }
 }
 
+// Exit code 4 is for processes, sessions and sources.
+TEST_F(CommandsTest, AFileOfTheCallersThatIsAbsentIsAFailure) {
+  const std::vector<std::vector<std::string>> table = {
+      {"export", "--last", "10m", "-o", "/proc/n.pb.gz"},
+      {"convert", "n.pb.gz", "-o", directory_.path() / "none" / "x.folded"},
+      {"ship", "--config", directory_.path() / "none.toml"},
+      {"web", "--port", "0", "--tls-cert", "/no/x", "--tls-key", "/no/y"},
+  };
+  for (const auto& arguments : table) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitFailed) << arguments.front();
+    EXPECT_THAT(ran.err, HasSubstr("No such file or directory")) << arguments.front();
+  }
+}
+
 TEST_F(CommandsTest, ErrorsAreJsonWhenAsked) {
   service_.error = fail(ErrorCode::kBusy, "wh\"at", "do this");
   const std::string line = R"({"error":{"code":"busy","message":"wh\"at","hint":"do this"}})"

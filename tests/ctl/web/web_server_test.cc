@@ -253,7 +253,7 @@ TEST(WebServerLimitsTest, OtherHostsCantReachIt) {
   for (const char* const address : {"0.0.0.0", "::", "192.0.2.1"}) {
     const auto refused = WebServer::open(address, 0, echo);
     ASSERT_FALSE(refused) << address;
-    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported) << address;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << address;
     EXPECT_THAT(refused.error().hint, HasSubstr("--tls-cert and --tls-key"));
     EXPECT_THAT(refused.error().hint, HasSubstr("ssh -L"));
   }

@@ -581,10 +581,10 @@ TEST_F(WebViewsTest, WhatIsNoSourceIsAnErrorAtOnce) {
   EXPECT_THAT(empty.err, HasSubstr("hint: "));
   EXPECT_EQ(run({"web", "--port", "70000"}).code, kExitUsage);
   const Ran open = run({"web", "--listen", "0.0.0.0", "--port", "0"});
-  EXPECT_EQ(open.code, kExitUnsupported);
+  EXPECT_EQ(open.code, kExitUsage);
   EXPECT_THAT(open.err, HasSubstr("ssh -L"));
   EXPECT_EQ(run({"web", "--tls-cert", "x", "--port", "0"}).code, kExitUsage);
-  EXPECT_EQ(run({"web", "--tls-cert", "/no/x", "--tls-key", "/no/y"}).code, kExitNotFound);
+  EXPECT_EQ(run({"web", "--tls-cert", "/no/x", "--tls-key", "/no/y"}).code, kExitFailed);
   const Ran absent = run_with_socket(scratch_.path() / "no-socket", {"web", "--port", "0"});
   EXPECT_EQ(absent.code, kExitNoDaemon);
 }
