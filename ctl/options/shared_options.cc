@@ -144,7 +144,7 @@ void add_range(OptionList& list, TimeRange& range) {
       return invalid_argument("--last excludes --since and --until", "leave out one of them");
     }
     if (range.since_ms < range.until_ms) return {};
-    return invalid_argument("the time range ends before it starts",
+    return invalid_argument("the time range " + fault_of_range(range),
                             "give a --since that is before --until");
   });
 }

@@ -356,7 +356,7 @@ Result<TimeRange> parse_range_name(const std::string& name) {
     range.until_ms = static_cast<std::uint64_t>(end->time_since_epoch().count());
   }
   if (range.since_ms < range.until_ms) return range;
-  return invalid_argument("the time range '" + name + "' ends before it starts",
+  return invalid_argument("the time range '" + name + "' " + fault_of_range(range),
                           "give SINCE..UNTIL, for example 14:00..14:10");
 }
 

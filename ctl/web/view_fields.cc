@@ -38,7 +38,8 @@ Result<TimeRange> read_range(const WebRequest& request, const TimeRange& otherwi
   const auto until = request.number(before + "until", otherwise.until_ms, TimeRange::kEndMs);
   if (!until) return until.error();
   if (*since < *until) return TimeRange{.since_ms = *since, .until_ms = *until};
-  return invalid_argument("the time range ends before it starts");
+  return invalid_argument("the time range " +
+                          fault_of_range({.since_ms = *since, .until_ms = *until}));
 }
 
 Result<TargetRequest> read_target(const WebRequest& request) {

@@ -11,7 +11,7 @@ namespace {
 Result<void> check_range(const TimeRange& range) {
   if (range.until_ms > TimeRange::kEndMs) return invalid_argument("until_ms is too far from now");
   if (range.since_ms < range.until_ms) return {};
-  return invalid_argument("the range ends before it begins",
+  return invalid_argument("the range " + fault_of_range(range),
                           "give a --since that is before --until");
 }
 

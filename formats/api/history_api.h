@@ -32,6 +32,11 @@ struct TimeRange {
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
+// What is wrong with a range that has no time in it.
+[[nodiscard]] inline std::string fault_of_range(const TimeRange& range) {
+  return range.since_ms == range.until_ms ? "is empty" : "ends before it starts";
+}
+
 // POST /v1/exports; the answer is a ResultInfo.
 struct ExportRequest {
   TimeRange range;

@@ -338,6 +338,14 @@ TEST_F(OptionsTest, ATimeWithoutAnOptionHasTheOptionThatItIsFor) {
   }
 }
 
+TEST_F(OptionsTest, ARangeWithoutTimeSaysWhatIsWrong) {
+  const auto message = [](const char* since, const char* until) {
+    return refused({"history", "--since", since, "--until", until}).message;
+  };
+  EXPECT_EQ(message("@1767362700", "@1767362700"), "the time range is empty");
+  EXPECT_EQ(message("@1767362760", "@1767362700"), "the time range ends before it starts");
+}
+
 TEST_F(OptionsTest, AnEmptyArgumentHasTheNameOfItsOption) {
   const std::pair<const char*, const char*> table[] = {
       {"-p", "--pid"},    {"-n", "--comm"},   {"-u", "--unit"},     {"-c", "--container"},

@@ -436,6 +436,8 @@ TEST_F(SourceTest, TheHistoryTakesRangesAndTargets) {
   EXPECT_EQ(service_.exported[1].range, service_.exported[0].range);
   EXPECT_EQ(service_.exported[3].range.since_ms, 1'767'362'760'000U);
   EXPECT_EQ(run({"report", "10m ago..1h ago"}).code, kExitUsage);
+  EXPECT_THAT(run({"report", "10m ago..1h ago"}).err, HasSubstr("' ends before it starts\n"));
+  EXPECT_THAT(run({"report", "@1767362700..@1767362700"}).err, HasSubstr("' is empty\n"));
   EXPECT_EQ(run({"report", "tea..coffee"}).code, kExitUsage);
 }
 
