@@ -181,6 +181,8 @@ Result<std::string> WebViews::flame(const WebRequest& request) {
 
 Result<std::string> WebViews::search(const WebRequest& request) {
   const std::string pattern(request.field("search"));
+  // As a regular expression, an empty one matches everything.
+  if (pattern.empty()) return invalid_argument("no search is given", "add search=REGEX");
   if (auto checked = check_pattern_of_names(pattern); !checked) return checked.error();
   const auto shown = open(request);
   if (!shown) return shown.error();

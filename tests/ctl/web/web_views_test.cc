@@ -180,6 +180,8 @@ TEST_F(WebViewsTest, ASearchCountsEachSampleOnce) {
   // Within filters.
   EXPECT_EQ(matched("search=main&focus_name=idle"), 3);
   EXPECT_EQ(matched("search=parse&hide_name=parse"), 0);
+  EXPECT_EQ(ask(file, "/api/search").status, 400);
+  EXPECT_EQ(ask(file, "/api/search?q=serve").status, 400);
   EXPECT_EQ(ask(file, "/api/search?search=(").status, 400);
   EXPECT_EQ(ask(file, "/api/search?search=a(?=b)").status, 400);
 }
