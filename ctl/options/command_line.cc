@@ -1,5 +1,7 @@
 #include "ctl/options/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -118,6 +120,16 @@ std::string options_of_times(const CLI::App& app, const std::vector<std::string>
     if (!options.empty()) return options;
   }
   return {};
+}
+
+// Of a file that follows the source, or both sources. Empty: the argument is no file, or the
+// subcommand takes no source.
+std::string hint_of_second_source(const CLI::App& app, const std::string& argument) {
+  const bool is_diff = app.get_option_no_throw("BASE") != nullptr;
+  if (!is_diff && app.get_option_no_throw("SOURCE") == nullptr) return {};
+  if (::access(argument.c_str(), F_OK) != 0) return {};
+  return std::string(is_diff ? "two sources are" : "one source is") +
+         " taken; 'profctl convert' merges several into one: convert A B -o all.pb.gz";
 }
 
 constexpr const char* kEmptyHint = "is a variable of the shell not set?";
@@ -302,6 +314,10 @@ Error CommandLine::unexpected_operand(const std::vector<std::string>& arguments)
   const CLI::App& app = *app_->get_subcommand(named_subcommand());
   if (const std::string time = options_of_times(app, arguments); !time.empty()) {
     error.hint = "did you mean " + shortened(time) + "?";
+    return error;
+  }
+  if (std::string hint = hint_of_second_source(app, argument); !hint.empty()) {
+    error.hint = std::move(hint);
     return error;
   }
   const bool is_number = argument.find_first_not_of("0123456789,") == std::string::npos;

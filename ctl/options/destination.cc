@@ -32,6 +32,12 @@ bool has_other_extension(const std::string& output) {
                              [&](std::string_view end) { return output.ends_with(end); });
 }
 
+std::string hint_of_extension(const std::string& output) {
+  const bool is_flame = output.ends_with(".svg") || output.ends_with(".html");
+  return std::string(is_flame ? "'profctl flame -o' draws a flame graph of a source; here, " : "") +
+         "give .pb.gz, .folded or .speedscope.json, or --format";
+}
+
 }  // namespace
 
 Result<Destination> make_destination(const std::string& output, const std::string& format) {
@@ -45,7 +51,7 @@ Result<Destination> make_destination(const std::string& output, const std::strin
   if (known == kForms.end()) {
     if (format.empty() && has_other_extension(output)) {
       return invalid_argument("the extension of '" + output + "' names no form of a profile",
-                              "give .pb.gz, .folded or .speedscope.json, or --format");
+                              hint_of_extension(output));
     }
     if (format.empty()) return Destination{.path = output};
     return invalid_argument("invalid --format '" + format + "'", kFormatHint);

@@ -33,6 +33,15 @@ TEST(DestinationTest, WhatHasNoPlaceIsRefused) {
   }
 }
 
+TEST(DestinationTest, AFlameGraphHasItsSubcommand) {
+  for (const char* const graph : {"n.svg", "n.html"}) {
+    EXPECT_NE(make_destination(graph, "").error().hint.find("'profctl flame -o'"),
+              std::string::npos)
+        << graph;
+  }
+  EXPECT_EQ(make_destination("n.json", "").error().hint.find("flame"), std::string::npos);
+}
+
 TEST(DestinationTest, ASplitResultIsADirectoryOfFiles) {
   const auto by_unit = split_destination({.path = "out"}, "unit");
   ASSERT_TRUE(by_unit);

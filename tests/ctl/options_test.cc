@@ -317,6 +317,18 @@ TEST_F(OptionsTest, AnArgumentWithoutAnOptionHasTheOptionThatItMayBeFor) {
   for (const auto& [arguments, hint] : table) EXPECT_EQ(refused(arguments).hint, hint);
 }
 
+TEST_F(OptionsTest, AFileTooManyIsNoNameOfAProcess) {
+  const std::string file = directory_.path() / "b.pb.gz";
+  std::ofstream(file) << "x";
+  for (const char* const subcommand : {"report", "flame", "web"}) {
+    EXPECT_THAT(refused({subcommand, "a.pb.gz", file}).hint,
+                StartsWith("one source is taken; 'profctl convert' merges several"));
+  }
+  EXPECT_THAT(refused({"diff", "a.pb.gz", "a.pb.gz", file}).hint, StartsWith("two sources are"));
+  EXPECT_THAT(refused({"report", "a.pb.gz", file + "2"}).hint, StartsWith("did you mean --comm"));
+  EXPECT_THAT(refused({"start", file}).hint, StartsWith("did you mean --comm"));
+}
+
 TEST_F(OptionsTest, ATimeWithoutAnOptionHasTheOptionThatItIsFor) {
   const std::pair<Arguments, const char*> table[] = {
       {{"history", "14:00..14:10"}, "did you mean --since 14:00 --until 14:10?"},
