@@ -150,7 +150,8 @@ std::string quoted_time(const std::string& time) {
 }
 
 std::string local_time_text(WallTime time) {
-  return formatted(seconds_of(time), ::localtime_r, "%Y-%m-%d %H:%M:%S");
+  return formatted(std::chrono::round<std::chrono::seconds>(time).time_since_epoch().count(),
+                   ::localtime_r, "%Y-%m-%d %H:%M:%S");
 }
 
 std::string utc_text(std::chrono::system_clock::time_point time) {

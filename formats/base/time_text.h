@@ -38,7 +38,7 @@ enum class TimeForm : std::uint8_t { kNone, kPoint, kSpan };
 // A time as one argument of a shell: in quotes where it has a blank.
 [[nodiscard]] std::string quoted_time(const std::string& time);
 
-// "2026-11-20 14:05:00", local.
+// "2026-11-20 14:05:00", local, to the nearest second.
 [[nodiscard]] std::string local_time_text(WallTime time);
 
 // RFC 3339 in UTC, to the second: "2026-11-20T13:05:00Z".

@@ -462,6 +462,8 @@ TEST_F(SourceTest, AHeadingOfTheHistoryHasTheTimesOfItsWindows) {
   const std::string times = "the history from 2026-01-02 04:04:05 to 2026-01-02 04:04:10, ";
   EXPECT_THAT(run({"report", "--since", "@1767323000"}).out, testing::StartsWith(times));
   EXPECT_THAT(run({"report", "@1767323000.."}).out, testing::StartsWith(times));
+  service_.result.summary.seconds = 4.96;  // a window that ends early
+  EXPECT_THAT(run({"report", "@1767323000.."}).out, testing::StartsWith(times));
   const std::string file = scratch_.write("a.pb.gz", a_named_profile());
   EXPECT_THAT(run({"report", file}).out, testing::StartsWith(file + ", "));
   const Ran diff = run({"diff", "@1767323000..@1767323060", file});

@@ -258,6 +258,8 @@ TEST(TimeText, ReadsTheTimesThatItWrites) {
     const WallTime time = by_date("2026-11-20 14:05:09");
     EXPECT_EQ(local_time_text(time), "2026-11-20 14:05:09");
     EXPECT_EQ(*parse_time_text(local_time_text(time), WallTime{}), time);
+    EXPECT_EQ(local_time_text(time - std::chrono::milliseconds(40)), "2026-11-20 14:05:09");
+    EXPECT_EQ(local_time_text(time + std::chrono::milliseconds(40)), "2026-11-20 14:05:09");
     EXPECT_EQ(utc_text(by_date("2026-11-20 14:05:09 UTC")), "2026-11-20T14:05:09Z");
     EXPECT_EQ(*parse_time_text(utc_text(time), WallTime{}), time);
   }
