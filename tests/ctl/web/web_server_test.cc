@@ -312,7 +312,7 @@ TEST_F(WebTlsTest, OldProtocolsAndPlainRequestsGetNothing) {
 }
 
 TEST_F(WebTlsTest, WhatIsNoCertificateOrKeyIsRefused) {
-  EXPECT_EQ(WebTls::open(scratch_.path() / "no", key_).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(WebTls::open(scratch_.path() / "no", key_).error().code, ErrorCode::kIo);
   EXPECT_EQ(WebTls::open(key_, key_).error().code, ErrorCode::kMalformed);
   EXPECT_EQ(WebTls::open(certificate_, certificate_).error().code, ErrorCode::kMalformed);
   const auto locked = scratch_.path() / "locked.pem";
