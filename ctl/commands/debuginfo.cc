@@ -15,6 +15,7 @@
 
 #include "ctl/commands/debug_cache.h"
 #include "ctl/commands/debuginfod.h"
+#include "ctl/commands/history_answers.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
 #include "ctl/output/text.h"
@@ -263,7 +264,7 @@ class Debuginfo final : public Subcommand {
     ExportRequest request = options_.request;
     request.profile_only = true;
     const Result<ResultInfo> result = client.export_windows(request);
-    if (!result) return result.error();
+    if (!result) return explained_absence(result.error(), request.range, request.target, client);
     Result<std::string> profile =
         result->named_profile
             ? client.fetch(result->result, *result->named_profile)

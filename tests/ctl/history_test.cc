@@ -323,6 +323,7 @@ TEST_F(HistoryTest, WhatShowsSamplesSaysTheSameOfATimeWithoutWindows) {
         {"flame", time, "-o", file},
         {"diff", time, "1h ago.."},
         {"web", "--port", "0", time},
+        {"debuginfo", "list", "--since", "@1767362700", "--until", "@1767362760"},
         {"export", "--since", "@1767362700", "--until", "@1767362760", "-o", out_}}) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, kExitNotFound) << arguments.front();
