@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <toml++/toml.h>
 
@@ -81,6 +83,20 @@ std::string text_of_parse_error(std::string_view description) {
   return printable_utf8(text, kMaxMessageBytes);
 }
 
+// Names the nearest keys; without one, those that contain `key`, as bearer_token_file does "token";
+// without one, all.
+std::string hint_for_key(std::string_view key, const std::vector<std::string_view>& known) {
+  const std::vector<std::string_view> nearest = nearest_names(key, known);
+  if (!nearest.empty()) return did_you_mean(nearest);
+  std::vector<std::string_view> longer;
+  longer.reserve(known.size());
+  std::ranges::copy_if(known, std::back_inserter(longer), [key](std::string_view name) {
+    return !key.empty() && name.find(key) != std::string_view::npos;
+  });
+  if (!longer.empty()) return did_you_mean(longer);
+  return "known keys: " + enumeration(known, " and ");
+}
+
 // Reads the tables of a file into a ShipConfigReading, and collects what is wrong with its places.
 class ShipConfigReader {
  public:
@@ -140,17 +156,23 @@ class ShipConfigReader {
       names.reserve(known.size());
       for (const auto& [name, read] : known) names.push_back(name);
       add_error(key.source().begin, "unknown key " + log_text(key.str()),
-                did_you_mean(nearest_names(key.str(), names)));
+                hint_for_key(key.str(), names));
     }
   }
 
   void each_table(const toml::node& node, const std::string& name, std::size_t most,
                   const std::function<void(const toml::table&)>& read) {
     const toml::array* const list = node.as_array();
-    if (list == nullptr || list->size() > most ||
+    if (list == nullptr ||
         !std::ranges::all_of(*list, [](const toml::node& one) { return one.is_table(); })) {
-      add_error(node.source().begin, name + " must be at most " + std::to_string(most) + " tables",
-                "begin each with [[" + name + "]]");
+      add_error(node.source().begin, name + " must be a list of tables",
+                "begin each of its tables with [[" + name + "]]" +
+                    (node.is_table() ? " instead of [" + name + "]" : ""));
+      return;
+    }
+    if (list->size() > most) {
+      add_error(node.source().begin, name + " must have at most " + std::to_string(most) +
+                                         " tables [[" + name + "]]");
       return;
     }
     for (const toml::node& one : *list) read(*one.as_table());
@@ -242,10 +264,13 @@ class ShipConfigReader {
 
   // What the keys of an endpoint must have together.
   void check_http(const toml::table& table, const HttpEndpoint& http) {
-    for (const char* key : {"name", "url"}) {
-      if (!table.contains(key)) {
-        add_error(table.source().begin, "the endpoint has no " + std::string(key));
-      }
+    if (!table.contains("name")) {
+      add_error(table.source().begin, "the endpoint has no name",
+                "add one that no other endpoint has: name = \"a\"");
+    }
+    if (!table.contains("url")) {
+      add_error(table.source().begin, "the endpoint has no url",
+                "add where the engine listens: url = \"http://HOST:PORT\"");
     }
     require_other(table, "cert_file", "key_file");
     require_other(table, "key_file", "cert_file");

@@ -151,7 +151,7 @@ TEST(ShipConfigTest, EachInvalidValueIsNamedWithItsPlace) {
            {"x = \n", "f:1:"},
            {"hots = \"h\"\n", "f:1:1: unknown key hots"},
            {"max_services = 0\n", "f:1:16: max_services must be a number from 1 to 5000"},
-           {"pyroscope = 1\n", "f:1:13: pyroscope must be at most 16 tables"},
+           {"pyroscope = 1\n", "f:1:13: pyroscope must be a list of tables"},
            {"[[pyroscope]]\nname = \"a/b\"\nurl = \"http://h\"\n", "f:2:8: name must have"},
            {"[[pyroscope]]\nname = \"a\"\nurl = \"ftp://h\"\n", "f:3:7: url must be http"},
            {"[[pyroscope]]\nname = \"a\"\nurl = \"http://h:99999\"\n", "f:3:7: url must be"},
@@ -219,6 +219,41 @@ TEST(ShipConfigTest, AnUnknownPlaceholderHasTheNearestKeyAsHint) {
        {"{unit}", "a{comm}b{pod}", "{}", "{ unit }", "{unit", "unit}", "{{unit}}", "{a b}"}) {
     EXPECT_EQ(hint(text), "valid") << text;
   }
+}
+
+// Fails without the hint, and where it does not name the key that is meant.
+TEST(ShipConfigTest, AnInvalidTableOrKeySaysWhatBelongsThere) {
+  struct Case {
+    const char* text;
+    const char* message;
+    const char* hint;
+  };
+  for (const Case& one : std::vector<Case>{
+           {"[pyroscope]\nname = \"a\"\n", "f:1:1: pyroscope must be a list of tables",
+            "begin each of its tables with [[pyroscope]] instead of [pyroscope]"},
+           {"service = 1\n", "f:1:11: service must be a list of tables",
+            "begin each of its tables with [[service]]"},
+           {"[[pyroscope]]\nurl = \"http://h\"\n", "f:1:1: the endpoint has no name",
+            "add one that no other endpoint has: name = \"a\""},
+           {"[[parca]]\nname = \"a\"\n", "f:1:1: the endpoint has no url",
+            "add where the engine listens: url = \"http://HOST:PORT\""},
+           {"[[parca]]\nname = \"a\"\nurl = \"http://h\"\ntoken = \"t\"\n",
+            "f:4:1: unknown key token", "did you mean bearer_token_file?"},
+           {"[metrics]\nlisten = \"127.0.0.1:1\"\nqqqqqq = 1\n", "f:3:1: unknown key qqqqqq",
+            "known keys: listen"},
+           {"hosts = \"h\"\n", "f:1:1: unknown key hosts", "did you mean host?"}}) {
+    const auto errors = read_ship_config(one.text, "f").errors;
+    ASSERT_FALSE(errors.empty()) << one.text;
+    EXPECT_EQ(errors[0].message, one.message);
+    EXPECT_EQ(errors[0].hint, one.hint);
+  }
+}
+
+TEST(ShipConfigTest, TheTablesOfAKindHaveALimit) {
+  std::string rules;
+  for (int i = 0; i < 1001; ++i) rules += "[[service]]\ndrop = true\n";
+  EXPECT_THAT(errors_of(kEndpoint + rules),
+              ElementsAre(HasSubstr("service must have at most 1000 tables [[service]]")));
 }
 
 // profctl exits with 2 then, after which systemd does not start it again.
