@@ -94,10 +94,13 @@ class Ship final : public Subcommand {
     return code;
   }
 
-  // Both have a file of each endpoint, and any user can read those of the one.
+  // Both have a file of each endpoint, and any user can read those of the one. Each may be absent.
   [[nodiscard]] bool has_one_directory() const {
+    const auto plain = [](const std::string& directory) {
+      return (std::filesystem::path(directory) / "").lexically_normal();
+    };
     std::error_code ignored;  // where one is absent
-    return places_.state_directory == places_.runtime_directory ||
+    return plain(places_.state_directory) == plain(places_.runtime_directory) ||
            std::filesystem::equivalent(places_.state_directory, places_.runtime_directory, ignored);
   }
 

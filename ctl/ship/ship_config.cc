@@ -461,6 +461,11 @@ ShipConfigReading read_ship_config(std::string_view text, const std::string& fil
 
 Result<ShipConfigReading> load_ship_config(const std::string& file) {
   const auto text = read_whole_file(file, AT_FDCWD, kMaxFileBytes + 1);
+  if (!text && text.error().code == ErrorCode::kNotFound) {
+    return fail(ErrorCode::kNotFound, text.error().message,
+                "copy " + std::string(kShipExampleFile) + " to " + file +
+                    " and correct its url, or give another file with --config FILE");
+  }
   if (!text) return text.error();
   if (text->size() > kMaxFileBytes) return invalid_argument(file + " has more than 1 MiB");
   return read_ship_config(*text, file);

@@ -44,6 +44,7 @@
 namespace profd {
 
 inline constexpr const char* kShipConfigFile = "/etc/profd/ship.toml";
+inline constexpr const char* kShipExampleFile = "/usr/share/doc/profd/examples/ship.toml";
 
 struct PyroscopeEndpoint {
   HttpEndpoint http;
@@ -91,7 +92,8 @@ struct ShipConfigReading {
 
 [[nodiscard]] ShipConfigReading read_ship_config(std::string_view text, const std::string& file);
 
-// Of a file. kInvalidArgument: it has more than 1 MiB; others: it can't be read.
+// Of a file. kNotFound: there is none, with what to do. kInvalidArgument: it has more than 1 MiB;
+// others: it can't be read.
 [[nodiscard]] Result<ShipConfigReading> load_ship_config(const std::string& file);
 
 }  // namespace profd

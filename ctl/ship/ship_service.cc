@@ -1,8 +1,10 @@
 #include "ctl/ship/ship_service.h"
 
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -222,6 +224,15 @@ void return_freed_memory() {
   (void)::mallopt(M_ARENA_MAX, 1);
 }
 
+// What was sent is for the user of ship alone.
+Result<void> make_state_directory(const std::string& directory) {
+  constexpr mode_t kStateDirectoryMode = 0700;
+  if (::mkdir(directory.c_str(), kStateDirectoryMode) == 0 || errno == EEXIST) return {};
+  const Error error = fail_errno("could not make " + directory);
+  return fail(error.code, error.message,
+              "make it for the user of profctl ship, or give another one with --state-dir DIR");
+}
+
 Result<Endpoints> open_endpoints(const ShipConfig& config, const std::string& state_directory,
                                  const Client& client, int stop_fd) {
   Client::Limits limits;
@@ -256,6 +267,7 @@ void run_endpoint(EndpointThread& endpoint, WindowMemory& memory, const SplitOpt
 Result<void> run_ship(const ShipConfig& config, const ShipPlaces& places, const Client& client,
                       int stop_fd, const ShipLog& log, std::chrono::milliseconds metrics_pause) {
   return_freed_memory();
+  if (auto made = make_state_directory(places.state_directory); !made) return made.error();
   const auto endpoints = open_endpoints(config, places.state_directory, client, stop_fd);
   if (!endpoints) return endpoints.error();
   std::optional<MetricsThread> metrics;

@@ -20,7 +20,7 @@ using ShipLog = std::function<void(const std::string& line)>;
 inline constexpr std::chrono::milliseconds kMetricsPause{30'000};
 
 struct ShipPlaces {
-  std::string state_directory;    // is there, and writable
+  std::string state_directory;    // is made where only it itself is absent; mode 0700
   std::string runtime_directory;  // of ship_status.h; ship works without it
 };
 

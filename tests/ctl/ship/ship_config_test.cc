@@ -315,7 +315,10 @@ TEST(ShipConfigTest, AFileIsReadWholeOrNotAtAll) {
   std::string pattern = std::filesystem::temp_directory_path() / "ship-config-XXXXXX";
   const std::filesystem::path directory = ::mkdtemp(pattern.data());
   const std::string file = directory / "ship.toml";
-  EXPECT_EQ(load_ship_config(file).error().code, ErrorCode::kNotFound);
+  const Error missing = load_ship_config(file).error();
+  EXPECT_EQ(missing.code, ErrorCode::kNotFound);
+  EXPECT_THAT(missing.hint, AllOf(HasSubstr("/usr/share/doc/profd/examples/ship.toml to " + file),
+                                  HasSubstr("--config FILE")));
   const auto load = [&file](std::size_t bytes) {
     std::ofstream(file) << kEndpoint << std::string(bytes - kEndpoint.size(), '\n');
     return load_ship_config(file);

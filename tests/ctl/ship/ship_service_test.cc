@@ -23,6 +23,8 @@
 namespace profd {
 namespace {
 
+using testing::HasSubstr;
+
 class LogLines {
  public:
   void add(const std::string& line) {
@@ -65,6 +67,38 @@ class ShipServiceTest : public testing::Test {
   UniqueFd stop_{::eventfd(0, EFD_CLOEXEC)};
   LogLines log_;
 };
+
+ShipConfig one_endpoint() {
+  PyroscopeEndpoint endpoint;
+  endpoint.http.name = "a";
+  endpoint.http.url = "http://127.0.0.1:9/p";
+  endpoint.http.address = parse_http_url(endpoint.http.url).value();
+  ShipConfig config;
+  config.split.host = "web-1";
+  config.pyroscope.push_back(endpoint);
+  return config;
+}
+
+// Fails where the first start by hand needs a mkdir before it, and where others may read what was
+// sent.
+TEST_F(ShipServiceTest, TheStateDirectoryIsMadeForItsUserAlone) {
+  namespace fs = std::filesystem;
+  const Client client(directory_ / "no.sock");
+  const auto log = [this](const std::string& line) { log_.add(line); };
+  ::eventfd_write(stop_.get(), 1);
+  const ShipPlaces places{.state_directory = directory_ / "state",
+                          .runtime_directory = directory_ / "run"};
+  ASSERT_TRUE(run_ship(one_endpoint(), places, client, stop_.get(), log));
+  EXPECT_EQ(fs::status(directory_ / "state").permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(run_ship(one_endpoint(), places, client, stop_.get(), log)) << "it is there";
+
+  const ShipPlaces deep{.state_directory = directory_ / "x" / "y",
+                        .runtime_directory = directory_ / "run"};
+  const auto started = run_ship(one_endpoint(), deep, client, stop_.get(), log);
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().message, HasSubstr("could not make " + deep.state_directory));
+  EXPECT_THAT(started.error().hint, HasSubstr("--state-dir DIR"));
+}
 
 std::uint16_t port_of(const MetricsServer& server) {
   const std::string url = server.url();

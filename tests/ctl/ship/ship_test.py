@@ -263,11 +263,13 @@ def arrived_after(engine: StandIn, count: int) -> bool:
 
 
 def expect_two_directories(directory: pathlib.Path) -> None:
-    done = subprocess.run(
-        [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
-         "--state-dir", directory / "ship", "--runtime-dir", f"{directory}/ship/"],
-        capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2 and "--runtime-dir is the same" in done.stderr, done
+    for name in ("ship", "absent"):
+        done = subprocess.run(
+            [BUILD / "profctl", "--socket", directory / "profd.sock", "ship", "--config", directory / "ship.toml",
+             "--state-dir", directory / name, "--runtime-dir", f"{directory}/{name}/"],
+            capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 2 and "--runtime-dir is the same" in done.stderr, done
+    assert not (directory / "absent").exists()
 
 
 def run(directory: pathlib.Path, engine: StandIn, shipper: Shipper) -> None:
