@@ -21,6 +21,8 @@ constexpr const char* kRefusalHint =
     "change a label that it names by a [[service]] rule of ship.toml; raise a limit that it names "
     "in the engine";
 
+constexpr const char* kServerHint = "the log of the endpoint may say why; profctl ship tries again";
+
 bool is_json(const PushReply& reply) { return reply.content_type.starts_with("application/json"); }
 
 bool is_html_page(const PushReply& reply) { return reply.content_type.starts_with("text/html"); }
@@ -69,19 +71,35 @@ Error answer_error(ErrorCode code, const PushReply& reply, const std::string& hi
               hint);
 }
 
-PushOutcome wrong_place(const PushReply& reply, const std::string& what,
-                        const EngineAnswers& engine) {
-  return {
-      .kind = Kind::kLater,
-      .retry_after = std::nullopt,
-      .error = fail(
-          ErrorCode::kUnsupported, what + " (status " + std::to_string(reply.status) + ")",
-          "check the url of the endpoint: " + std::string(engine.method) + " is to be below it")};
+PushOutcome wrong_place(const std::string& what, const std::string& hint) {
+  return {.kind = Kind::kLater,
+          .retry_after = std::nullopt,
+          .error = fail(ErrorCode::kUnsupported, what, hint)};
+}
+
+std::string url_hint(const EngineAnswers& engine) {
+  return "check the url of the endpoint: profctl ship adds /" + std::string(engine.method) +
+         " to it";
 }
 
 PushOutcome page_instead_of(const PushReply& reply, const EngineAnswers& engine) {
-  const std::string name(engine.engine);
-  return wrong_place(reply, "the endpoint answers with a page, so it is no " + name, engine);
+  return wrong_place("the endpoint answered " + std::to_string(reply.status) +
+                         " with a page, so it is no " + std::string(engine.engine),
+                     url_hint(engine));
+}
+
+PushOutcome unknown_method(const PushReply& reply, const EngineAnswers& engine) {
+  return wrong_place("the endpoint answered " + std::to_string(reply.status) +
+                         ": it does not know " + std::string(engine.method),
+                     url_hint(engine));
+}
+
+PushOutcome redirect(const PushReply& reply, const EngineAnswers& engine) {
+  const std::string place = reply.location.empty() ? "another place" : log_text(reply.location);
+  return wrong_place("the endpoint answered " + std::to_string(reply.status) +
+                         ": it redirects to " + place + ", and redirects are not followed",
+                     "let the url of the endpoint name the target, without /" +
+                         std::string(engine.method));
 }
 
 // Pyroscope answers 429 for a message over a limit too. gRPC says then: "received message larger
@@ -133,10 +151,10 @@ PushOutcome wrong_server(const PushReply& reply, const EngineAnswers& engine) {
   const std::string type =
       reply.content_type.empty() ? "no content type" : log_text(reply.content_type);
   const std::string body = log_text(reply.body);
-  return wrong_place(reply,
-                     "the endpoint is no " + std::string(engine.engine) + ": it answers with " +
-                         type + (body.empty() ? "" : ": " + body),
-                     engine);
+  return wrong_place("the endpoint is no " + std::string(engine.engine) + ": it answered " +
+                         std::to_string(reply.status) + " with " + type +
+                         (body.empty() ? "" : ": " + body),
+                     url_hint(engine));
 }
 
 PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) {
@@ -172,14 +190,14 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
                        "check the engine behind the gateway");
       return outcome;
     case 503:
-      outcome.error = answer_error(ErrorCode::kUnavailable, reply);
+      outcome.error = answer_error(ErrorCode::kUnavailable, reply, kServerHint);
       outcome.retry_after = parse_retry_after(reply.retry_after);
       return outcome;
     case 404:
     case 405:
     case 415:
     case 501:
-      return wrong_place(reply, "the endpoint does not know " + std::string(engine.method), engine);
+      return unknown_method(reply, engine);
     default:
       break;
   }
@@ -192,7 +210,7 @@ PushOutcome classify_error(const PushReply& reply, const EngineAnswers& engine) 
     outcome.kind = Kind::kRefused;
     outcome.error = answer_error(ErrorCode::kInvalidArgument, reply, kRefusalHint);
   } else {
-    outcome.error = answer_error(ErrorCode::kUnavailable, reply);
+    outcome.error = answer_error(ErrorCode::kUnavailable, reply, kServerHint);
   }
   return outcome;
 }
@@ -206,10 +224,7 @@ PushOutcome classify(const PushReply& reply, const EngineAnswers& engine) {
   if (reply.reached == PushReply::Reached::kNoAnswer) {
     return {.kind = Kind::kUnknown, .retry_after = std::nullopt, .error = reply.error};
   }
-  if (reply.status / 100 == 3) {
-    const std::string place = reply.location.empty() ? "another one" : log_text(reply.location);
-    return wrong_place(reply, "the endpoint redirects to " + place, engine);
-  }
+  if (reply.status / 100 == 3) return redirect(reply, engine);
   if (auto rate = rate_outcome_of_500(reply, engine)) return std::move(*rate);
   if (reply.status / 100 != 2) return classify_error(reply, engine);
   // Of a proxy, or of another server.

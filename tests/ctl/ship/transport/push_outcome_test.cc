@@ -89,7 +89,36 @@ TEST(PushOutcomeTest, OnlyAnAnswerOfTheEngineSaysThatAProfileIsStored) {
   }
   const PushOutcome plain = classify(answer_of(200, "text/plain", "OK\x1b"));
   EXPECT_EQ(plain.error.message,
-            "the endpoint is no Pyroscope: it answers with text/plain: OK\\x1b (status 200)");
+            "the endpoint is no Pyroscope: it answered 200 with text/plain: OK\\x1b");
+}
+
+// error_text() puts the hint in parentheses.
+TEST(PushOutcomeTest, AnAnswerThatNeedsAnOperatorIsASentenceWithAHint) {
+  struct Case {
+    unsigned status;
+    const char* type;
+    const char* message;
+    const char* hint;
+  };
+  const char* const url =
+      "check the url of the endpoint: profctl ship adds /push.v1.PusherService/Push to it";
+  const char* const server = "the log of the endpoint may say why; profctl ship tries again";
+  for (const Case& one : std::vector<Case>{
+           {404, "text/plain",
+            "the endpoint answered 404: it does not know push.v1.PusherService/Push", url},
+           {200, "text/html", "the endpoint answered 200 with a page, so it is no Pyroscope", url},
+           {307, "text/plain",
+            "the endpoint answered 307: it redirects to http://h, and redirects are not followed",
+            "let the url of the endpoint name the target, without /push.v1.PusherService/Push"},
+           {500, "application/json", "the endpoint answered 500: why", server},
+           {503, "application/json", "the endpoint answered 503: why", server}}) {
+    PushReply reply = answer_of(one.status, one.type);
+    reply.location = "http://h";
+    const PushOutcome outcome = classify(reply);
+    EXPECT_EQ(outcome.kind, Kind::kLater) << one.status;
+    EXPECT_EQ(outcome.error.message, one.message);
+    EXPECT_EQ(outcome.error.hint, one.hint);
+  }
 }
 
 TEST(PushOutcomeTest, ARequestThatMayHaveArrivedIsUnknown) {
