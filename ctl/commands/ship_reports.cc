@@ -67,9 +67,14 @@ void print_ship_losses(const EndpointReport& report, std::ostream& out) {
   }
 }
 
+// "pyroscope, http://127.0.0.1:4040"
+std::string destination_text(const EndpointReport& report) {
+  return printable(report.kind) + (report.url.empty() ? "" : ", " + printable(report.url));
+}
+
 void print_ship_endpoint(const EndpointReport& report, ShipTime now, std::ostream& out) {
   const ShipState& state = report.state;
-  out << "endpoint   " << printable(report.name) << " (" << printable(report.kind)
+  out << "endpoint   " << printable(report.name) << " (" << destination_text(report)
       << "): " << position_text(report, now) << "\n"
       << kIndent << counted(state.windows_sent, "window") << ", "
       << counted(state.profiles_sent, "profile") << ", " << bytes_text(state.bytes_sent)

@@ -13,6 +13,7 @@ void members(auto& fields, Is<EndpointReport> auto& report) {
   auto& state = report.state;
   fields.required("name", report.name)
       .required("kind", report.kind)
+      .optional("url", report.url)  // an older ship has none
       .required("window", state.window)
       .required("waiting", report.waiting)
       .required("in_flight", state.in_flight)
@@ -28,7 +29,7 @@ void members(auto& fields, Is<EndpointReport> auto& report) {
       .required("bytes_dropped", state.bytes_dropped)
       .required("rows_dropped", state.rows_dropped)
       .required("services_other", state.services_other)
-      .optional("series_joined", state.series_joined);  // an older ship has none
+      .optional("series_joined", state.series_joined);  // the same
 }
 
 std::string utc_text_of(ShipTime time) {

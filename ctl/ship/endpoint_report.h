@@ -21,6 +21,7 @@ namespace profd {
 struct EndpointReport {
   std::string name;
   std::string kind;           // "pyroscope"
+  std::string url;            // without a secret; "": not known
   ShipState state;            // its position and its counters
   std::string waiting;        // the oldest window that is not done; "": none is known
   std::string failing_since;  // RFC 3339, UTC; "": it works

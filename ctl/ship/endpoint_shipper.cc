@@ -245,11 +245,11 @@ PprofResult<std::string> EndpointShipper::encode(const ServicePart& part) {
 
 bool EndpointShipper::send(const std::string& name, const std::string& encoded) {
   if (asks_first_) {
-    if (const auto answered = ask(); !answered) return wait_after_failure(answered.error());
+    if (const auto answered = ask(); !answered) return wait_for_endpoint(answered.error());
     asks_first_ = false;
   }
   if (auto connected = parts_.client.connect(); !connected) {
-    return wait_after_failure(connected.error());
+    return wait_for_endpoint(connected.error());
   }
   if (!position_.is_in_flight(name)) {
     position_.put_in_flight(name);
@@ -288,7 +288,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
     case PushOutcome::Kind::kUnknown:
       asks_first_ = true;
       drop_profile("unknown", profile_bytes);
-      return wait_after_failure(outcome.error);
+      return wait_for_endpoint(outcome.error);
     case PushOutcome::Kind::kRefused:
       drop_refused(outcome.error, profile_bytes);
       return true;
@@ -297,7 +297,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
         drop_refused(outcome.error, profile_bytes);
         return true;
       }
-      if (!wait_after_failure(outcome.error, outcome.retry_after)) return false;
+      if (!wait_for_endpoint(outcome.error, outcome.retry_after)) return false;
       // The rate of the tenant may refuse the smallest profile too: it is not dropped for that.
       if (outcome.error.code == ErrorCode::kTooLarge ||
           (profile_bytes > kLeastHalvedForRate && pending_.front().samples.size() > 1)) {
@@ -307,7 +307,7 @@ bool EndpointShipper::settle(const PushOutcome& outcome, std::size_t profile_byt
     case PushOutcome::Kind::kLater:
       break;
   }
-  return wait_after_failure(outcome.error, outcome.retry_after);
+  return wait_for_endpoint(outcome.error, outcome.retry_after);
 }
 
 bool EndpointShipper::finish(const std::string& name) {
@@ -333,12 +333,20 @@ bool EndpointShipper::save(ShipPosition::Saved what) {
 }
 
 bool EndpointShipper::wait_after_failure(const Error& error,
-                                         std::optional<std::chrono::seconds> least) {
+                                         std::optional<std::chrono::seconds> least,
+                                         const std::string& what) {
   // What ends with the program does not fail.
   if (!parts_.clock.wait(milliseconds(0))) return false;
-  note_failure(error);
+  note_failure(error, what);
   const milliseconds pause = backoff(failures_++, parts_.clock.random());
   return parts_.clock.wait(std::max<milliseconds>(pause, least.value_or(std::chrono::seconds(0))));
+}
+
+// Errors of the connection have the url. Those of an answer do not.
+bool EndpointShipper::wait_for_endpoint(const Error& error,
+                                        std::optional<std::chrono::seconds> least) {
+  const bool has_url = error.message.find(parts_.url) != std::string::npos;
+  return wait_after_failure(error, least, has_url ? "fails" : "fails at " + parts_.url);
 }
 
 bool EndpointShipper::wait_for_source(const Error& error) {
@@ -397,7 +405,7 @@ void EndpointShipper::note_source() {
 
 // A failure that does not last, soon after another one, is not logged: a tenant's rate may refuse
 // each second request.
-void EndpointShipper::note_failure(const Error& error) {
+void EndpointShipper::note_failure(const Error& error, const std::string& what) {
   const ShipTime now = parts_.clock.now();
   if (failures_ == 0) {
     failing_since_ = now;
@@ -406,7 +414,7 @@ void EndpointShipper::note_failure(const Error& error) {
   const bool is_rare = !recovered_at_ || now - *recovered_at_ >= kQuietTime;
   if (!is_failure_logged_ && (is_rare || now - failing_since_ >= kQuietTime)) {
     is_failure_logged_ = true;
-    log_error("fails", error);
+    log_error(what, error);
   }
   note_error(error);
 }

@@ -77,9 +77,9 @@ class EndpointShipper {
   using Log = std::function<void(const std::string& line)>;
   using Show = std::function<void(const EndpointReport& report)>;
 
-  // All are borrowed. `log` gets a line where the endpoint begins to fail and one where it works
-  // again; of one that does both by turns, once a minute. `show` gets the report, without name and
-  // kind, at each change.
+  // References are borrowed. `log` gets a line where the endpoint begins to fail and one where it
+  // works again; of one that does both by turns, once a minute. `show` gets the report, without
+  // name, kind and url, at each change. `url` is for the log.
   struct Parts {
     WindowSource& source;
     const Engine& engine;
@@ -90,6 +90,7 @@ class EndpointShipper {
     const SplitOptions& split;
     Log log;
     Show show{};
+    std::string url{};
   };
   explicit EndpointShipper(Parts parts)
       : parts_(std::move(parts)),
@@ -126,8 +127,12 @@ class EndpointShipper {
   [[nodiscard]] bool drop_window(const std::string& name, const std::string& reason);
   // Tries until the disk takes it.
   [[nodiscard]] bool save(ShipPosition::Saved what = ShipPosition::Saved::kAll);
+  // `what` begins the line in the log.
   [[nodiscard]] bool wait_after_failure(const Error& error,
-                                        std::optional<std::chrono::seconds> least = {});
+                                        std::optional<std::chrono::seconds> least = {},
+                                        const std::string& what = "fails");
+  [[nodiscard]] bool wait_for_endpoint(const Error& error,
+                                       std::optional<std::chrono::seconds> least = {});
   [[nodiscard]] bool wait_for_source(const Error& error);
 
   // `bytes`: its size, not packed.
@@ -139,7 +144,7 @@ class EndpointShipper {
   void halve_or_drop(std::size_t bytes);
   void note_success();
   void note_source();  // it answers
-  void note_failure(const Error& error);
+  void note_failure(const Error& error, const std::string& what);
   void note_refusal(const Error& error);
   void note_unreadable(const std::string& name, const Error& error);
   void note_error(const Error& error);

@@ -66,16 +66,13 @@ class WallShipClock final : public ShipClock {
 // The last report of an endpoint, which its thread sets and others copy.
 class SharedReport {
  public:
-  SharedReport(std::string name, std::string kind, const ShipState& state) {
-    report_.name = std::move(name);
-    report_.kind = std::move(kind);
-    report_.state = state;
-  }
+  explicit SharedReport(EndpointReport report) : report_(std::move(report)) {}
 
   void set(EndpointReport report) {
     const std::scoped_lock lock(mutex_);
     report.name = std::move(report_.name);
     report.kind = std::move(report_.kind);
+    report.url = std::move(report_.url);
     report_ = std::move(report);
   }
   [[nodiscard]] EndpointReport get() const {
@@ -88,6 +85,15 @@ class SharedReport {
   EndpointReport report_;
 };
 
+EndpointReport first_report(const EngineEndpoint& endpoint, const ShipState& state) {
+  EndpointReport report;
+  report.name = endpoint.http.name;
+  report.kind = endpoint.engine->traits().kind;
+  report.url = endpoint.http.url;
+  report.state = state;
+  return report;
+}
+
 PushSurroundings surroundings_of(int stop_fd) {
   PushSurroundings surroundings;
   surroundings.stop_fd = stop_fd;
@@ -98,8 +104,9 @@ PushSurroundings surroundings_of(int stop_fd) {
 struct EndpointThread {
   EndpointThread(EngineEndpoint endpoint, ShipStateFile opened, Client client, int stop_fd)
       : name(endpoint.http.name),
+        url(endpoint.http.url),
         start(opened.state()),
-        report(endpoint.http.name, std::string(endpoint.engine->traits().kind), start),
+        report(first_report(endpoint, start)),
         engine(std::move(endpoint.engine)),
         file(std::move(opened)),
         windows(std::move(client)),
@@ -107,6 +114,7 @@ struct EndpointThread {
         clock(stop_fd) {}
 
   std::string name;
+  std::string url;
   ShipState start;  // of this process; other threads read it
   SharedReport report;
   std::unique_ptr<Engine> engine;
@@ -258,8 +266,17 @@ void run_endpoint(EndpointThread& endpoint, WindowMemory& memory, const SplitOpt
        .memory = memory,
        .split = split,
        .log = [&](const std::string& line) { log("endpoint " + endpoint.name + ": " + line); },
-       .show = [&](const EndpointReport& report) { endpoint.report.set(report); }});
+       .show = [&](const EndpointReport& report) { endpoint.report.set(report); },
+       .url = endpoint.url});
   shipper.run();
+}
+
+// A mistyped url is seen before the first window is sent.
+void log_destinations(const Endpoints& endpoints, const std::string& host, const ShipLog& log) {
+  for (const auto& endpoint : endpoints) {
+    log("endpoint " + endpoint->name + ": sends the windows to " + endpoint->url + " as the host " +
+        host);
+  }
 }
 
 }  // namespace
@@ -275,6 +292,7 @@ Result<void> run_ship(const ShipConfig& config, const ShipPlaces& places, const 
     metrics.emplace(*config.metrics, metrics_text(client, *endpoints, stop_fd), log);
     metrics->open();
   }
+  log_destinations(*endpoints, config.split.host, log);
   ShipStatusWriter writer(places.runtime_directory);
   WindowMemory memory;
   std::vector<std::jthread> threads;

@@ -33,6 +33,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
+using testing::StartsWith;
 
 const ShipTime kNoon = std::chrono::sys_days(std::chrono::year(2026) / 1 / 2) + 12h;
 
@@ -256,7 +257,8 @@ class EndpointShipperTest : public testing::Test {
          .memory = *memory_,
          .split = split_,
          .log = [this](const std::string& line) { log_.push_back(line); },
-         .show = [this](const EndpointReport& report) { reports_.push_back(report); }});
+         .show = [this](const EndpointReport& report) { reports_.push_back(report); },
+         .url = url_});
     shipper.run();
     clock.on_wait = on_wait;
     clock.end = ends;
@@ -270,6 +272,7 @@ class EndpointShipperTest : public testing::Test {
   TestClock clock_;
   std::unique_ptr<WindowMemory> memory_ = std::make_unique<WindowMemory>();
   SplitOptions split_;
+  std::string url_;
   std::vector<std::string> log_;
   std::vector<EndpointReport> reports_;
 };
@@ -897,6 +900,33 @@ TEST_F(EndpointShipperTest, AReportSaysSinceWhenTheEndpointFails) {
   EXPECT_GT(std::ranges::count_if(reports_, fails), 3);
   EXPECT_EQ(reports_.back().failing_since, "");
   EXPECT_EQ(reports_.back().last_error, "refused");
+}
+
+// An answer alone does not say which of several servers has given it.
+TEST_F(EndpointShipperTest, TheLogHasTheUrlThatFailsOnce) {
+  url_ = "http://h:1/p";
+  history_.add(0);
+  endpoint_.reply_once(401);
+  ship();
+  EXPECT_THAT(log_, ElementsAre(StartsWith("fails at http://h:1/p: the endpoint answered 401"),
+                                "works again"));
+  log_.clear();
+  history_.add(1);
+  PushReply silent;
+  silent.reached = PushReply::Reached::kNoAnswer;
+  silent.error = fail(ErrorCode::kTimeout, "no answer from http://h:1/p: it took too long");
+  endpoint_.replies.push_back(silent);
+  ship();
+  EXPECT_THAT(log_, ElementsAre("fails: no answer from http://h:1/p: it took too long"));
+}
+
+TEST_F(EndpointShipperTest, TheUrlIsNotNamedWhereTheDaemonFails) {
+  url_ = "http://h:1/p";
+  history_.add(0);
+  history_.is_away = true;
+  clock_.on_wait = [this] { history_.is_away = clock_.time < kNoon + 5min; };
+  ship();
+  EXPECT_THAT(log_, ElementsAre("fails: no daemon", "works again"));
 }
 
 TEST_F(EndpointShipperTest, AnEndpointThatFailsByTurnsIsLoggedOnceAMinute) {

@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 
 #include "ctl/ship/metrics_server.h"
+#include "ctl/ship/ship_status.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
@@ -98,6 +99,23 @@ TEST_F(ShipServiceTest, TheStateDirectoryIsMadeForItsUserAlone) {
   ASSERT_FALSE(started);
   EXPECT_THAT(started.error().message, HasSubstr("could not make " + deep.state_directory));
   EXPECT_THAT(started.error().hint, HasSubstr("--state-dir DIR"));
+}
+
+TEST_F(ShipServiceTest, TheFirstLineOfAnEndpointSaysWhereItSendsAndAsWhich) {
+  const Client client(directory_ / "no.sock");
+  const ShipPlaces places{.state_directory = directory_, .runtime_directory = directory_ / "run"};
+  ::eventfd_write(stop_.get(), 1);
+  ASSERT_TRUE(run_ship(one_endpoint(), places, client, stop_.get(),
+                       [this](const std::string& line) { log_.add(line); }));
+  EXPECT_THAT(log_.all(),
+              testing::ElementsAre(
+                  "endpoint a: sends the windows to http://127.0.0.1:9/p as the host web-1"));
+  const auto status = read_ship_status(places.runtime_directory, std::chrono::system_clock::now());
+  ASSERT_TRUE(status);
+  ASSERT_THAT(status->endpoints, testing::SizeIs(1));
+  EXPECT_EQ(status->endpoints[0].name, "a");
+  EXPECT_EQ(status->endpoints[0].kind, "pyroscope");
+  EXPECT_EQ(status->endpoints[0].url, "http://127.0.0.1:9/p");
 }
 
 std::uint16_t port_of(const MetricsServer& server) {

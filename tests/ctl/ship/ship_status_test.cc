@@ -37,6 +37,7 @@ EndpointReport report_of(const std::string& name) {
   EndpointReport report;
   report.name = name;
   report.kind = "pyroscope";
+  report.url = "http://127.0.0.1:4040";
   report.state.window = "20260102T120000Z";
   report.state.windows_unknown = 2;
   report.state.windows_dropped = {{"too_old", 3}};
@@ -257,6 +258,14 @@ TEST(EndpointReportTest, TheLagIsTheAgeOfTheOldestWindowThatWaits) {
   EXPECT_EQ(lag_seconds(report, now), 60);
   report.waiting = "x";
   EXPECT_EQ(lag_seconds(report, now), std::nullopt);
+}
+
+TEST(EndpointReportTest, ThatOfAnOlderShipIsReadWithoutItsUrl) {
+  boost::json::object older = json_of(report_of("a")).as_object();
+  ASSERT_EQ(older.erase("url"), 1U);
+  const auto report = parse_endpoint_report(json_text(older));
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->url, "");
 }
 
 TEST(EndpointReportTest, ItsJsonSaysWhetherItFails) {

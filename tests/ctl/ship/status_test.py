@@ -49,7 +49,8 @@ class Shipper:
         self.process = None
 
     def configure(self, engine: StandIn, port: int) -> None:
-        self.config.write_text(f'[[pyroscope]]\nname = "a"\nurl = "http://127.0.0.1:{engine.port}"\n'
+        self.url = f"http://127.0.0.1:{engine.port}"
+        self.config.write_text(f'[[pyroscope]]\nname = "a"\nurl = "{self.url}"\n'
                                f'[metrics]\nlisten = "127.0.0.1:{port}"\n')
 
     def start(self) -> None:
@@ -157,7 +158,8 @@ def works(shipper: Shipper) -> None:
     assert 0 <= endpoint["lag_seconds"] < 120, endpoint
     assert endpoint["profiles_sent"] > 0 and endpoint["bytes_sent"] > 0 and not endpoint["bytes_dropped"], endpoint
     text = shipper.profctl("status").stdout
-    assert "\nship       running, 1 endpoint\nendpoint   a (pyroscope): done up to the window 2" in text, text
+    assert f"\nship       running, 1 endpoint\nendpoint   a (pyroscope, {shipper.url}): done up to the window 2" in text, text
+    assert f"endpoint a: sends the windows to {shipper.url} as the host " in shipper.log(), shipper.log()
     values = shipper.metrics()
     assert values[("profd_up",)] == 1 and values[("profd_samples_taken_total",)] > 0
     assert values[of_a("windows_sent_total")] >= 2 and values[of_a("failing")] == 0
@@ -193,6 +195,7 @@ def refuses(engine: StandIn, shipper: Shipper) -> None:
     eventually(lambda: shipper.endpoint()["last_error_at"] > first["last_error_at"], "it is tried again")
     assert shipper.endpoint()["failing_since"] == first["failing_since"], shipper.endpoint()
     assert shipper.log().count("endpoint a: fails") == 1, shipper.log()
+    assert f"endpoint a: fails at {shipper.url}: the endpoint answered 401" in shipper.log(), shipper.log()
     assert "fails since 2" in shipper.profctl("status").stdout
     assert shipper.metrics()[of_a("failing")] == 1
     points = shipper.doctor()
