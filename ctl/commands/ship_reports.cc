@@ -1,6 +1,7 @@
 #include "ctl/commands/ship_reports.h"
 
 #include <algorithm>
+#include <chrono>
 #include <ostream>
 
 #include <boost/json/object.hpp>
@@ -8,8 +9,10 @@
 
 #include "ctl/output/console.h"
 #include "ctl/output/text.h"
+#include "formats/api/history_api.h"
 #include "formats/base/json_members.h"
 #include "formats/base/json_text.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
@@ -30,16 +33,23 @@ std::string life_text(const ShipStatus& ship) {
   return "not running" + last;
 }
 
-// "done up to the window 20260102T140500Z, 65 s behind"
+// "2026-01-02 14:05:00", the local time at which a window starts.
+std::string window_start_text(const std::string& name) {
+  const auto start = start_of_window(name);
+  if (!start) return printable(name);
+  return local_time_text(std::chrono::floor<std::chrono::milliseconds>(*start));
+}
+
+// "done up to the window of 2026-01-02 14:05:00, 65 s behind"
 std::string position_text(const EndpointReport& report, ShipTime now) {
   std::string text = report.state.window.empty()
                          ? "no window is done"
-                         : "done up to the window " + printable(report.state.window);
+                         : "done up to the window of " + window_start_text(report.state.window);
   if (const auto lag = lag_seconds(report, now)) {
     text += ", " + duration_text(std::max(*lag, 0.0)) + " behind";
   }
   if (!report.state.in_flight.empty()) {
-    text += "; " + printable(report.state.in_flight) + " is in flight";
+    text += "; that of " + window_start_text(report.state.in_flight) + " is in flight";
   }
   return text;
 }

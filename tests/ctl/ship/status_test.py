@@ -158,7 +158,7 @@ def works(shipper: Shipper) -> None:
     assert 0 <= endpoint["lag_seconds"] < 120, endpoint
     assert endpoint["profiles_sent"] > 0 and endpoint["bytes_sent"] > 0 and not endpoint["bytes_dropped"], endpoint
     text = shipper.profctl("status").stdout
-    assert f"\nship       running, 1 endpoint\nendpoint   a (pyroscope, {shipper.url}): done up to the window 2" in text, text
+    assert f"\nship       running, 1 endpoint\nendpoint   a (pyroscope, {shipper.url}): done up to the window of 2" in text, text
     assert f"endpoint a: sends the windows to {shipper.url} as the host " in shipper.log(), shipper.log()
     values = shipper.metrics()
     assert values[("profd_up",)] == 1 and values[("profd_samples_taken_total",)] > 0
