@@ -19,6 +19,9 @@ namespace {
 
 constexpr const char* kIndent = "           ";
 
+// An endpoint that takes longer to answer is shown to be slow.
+constexpr std::chrono::seconds kUsualAnswer{5};
+
 std::string life_text(const ShipStatus& ship) {
   const std::string last =
       ship.written_at.empty() ? "" : "; its last status is of " + local_text(ship.written_at);
@@ -82,6 +85,13 @@ std::string destination_text(const EndpointReport& report) {
   return printable(report.kind) + (report.url.empty() ? "" : ", " + printable(report.url));
 }
 
+bool is_slow(const EndpointReport& report, ShipTime now) {
+  // In seconds: the year may be one that ShipTime can't have.
+  const auto asked = parse_utc(report.asked_at);
+  const auto present = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
+  return asked && present.count() - *asked > kUsualAnswer.count();
+}
+
 void print_ship_endpoint(const EndpointReport& report, ShipTime now, std::ostream& out) {
   const ShipState& state = report.state;
   out << "endpoint   " << printable(report.name) << " (" << destination_text(report)
@@ -103,7 +113,12 @@ void print_ship_endpoint(const EndpointReport& report, ShipTime now, std::ostrea
 
 void print_ship_status(const ShipStatus& ship, ShipTime now, std::ostream& out) {
   out << "ship       " << life_text(ship) << "\n";
-  for (const EndpointReport& report : ship.endpoints) print_ship_endpoint(report, now, out);
+  for (const EndpointReport& report : ship.endpoints) {
+    print_ship_endpoint(report, now, out);
+    // The request of a process that was killed has ended with it.
+    if (ship.life == ShipStatus::Life::kEnded || !is_slow(report, now)) continue;
+    out << kIndent << "waits for an answer since " << local_text(report.asked_at) << "\n";
+  }
   for (const std::string& problem : ship.problems) {
     out << kIndent << "not read: " << printable(problem) << "\n";
   }

@@ -20,6 +20,7 @@ void members(auto& fields, Is<EndpointReport> auto& report) {
       .required("failing_since", report.failing_since)
       .required("last_error", report.last_error)
       .required("last_error_at", report.last_error_at)
+      .optional("asked_at", report.asked_at)  // the same
       .required("windows_sent", state.windows_sent)
       .required("windows_unknown", state.windows_unknown)
       .required("windows_dropped", state.windows_dropped)

@@ -27,6 +27,7 @@ struct EndpointReport {
   std::string failing_since;  // RFC 3339, UTC; "": it works
   std::string last_error;     // with its hint; "": there was none
   std::string last_error_at;  // RFC 3339, UTC
+  std::string asked_at;       // RFC 3339, UTC: of the request under way; "": none is
 
   friend bool operator==(const EndpointReport&, const EndpointReport&) = default;
 };

@@ -256,7 +256,7 @@ bool EndpointShipper::send(const std::string& name, const std::string& encoded) 
     if (!save()) return false;
   }
   const PushMessage request = parts_.engine.profile_request(pending_.front().labels, encoded);
-  const PushOutcome outcome = parts_.engine.classify(parts_.client.push(request));
+  const PushOutcome outcome = parts_.engine.classify(push(request));
   if (outcome.kind == PushOutcome::Kind::kStored || outcome.kind == PushOutcome::Kind::kUnknown) {
     position_.note_arrival();
   } else if (!position_.may_have_arrived() && outcome.kind != PushOutcome::Kind::kRefused) {
@@ -265,8 +265,17 @@ bool EndpointShipper::send(const std::string& name, const std::string& encoded) 
   return settle(outcome, encoded.size());
 }
 
+PushReply EndpointShipper::push(const PushMessage& message) {
+  report_.asked_at = utc_text_of(parts_.clock.now());
+  show();
+  PushReply reply = parts_.client.push(message);
+  report_.asked_at.clear();
+  show();
+  return reply;
+}
+
 Result<void> EndpointShipper::ask() {
-  const PushReply reply = parts_.client.push(parts_.engine.empty_request());
+  const PushReply reply = push(parts_.engine.empty_request());
   const PushOutcome outcome = parts_.engine.classify(reply);
   const bool is_answer =
       reply.reached == PushReply::Reached::kAnswered && outcome.kind != PushOutcome::Kind::kUnknown;

@@ -118,6 +118,8 @@ class EndpointShipper {
   [[nodiscard]] PprofResult<std::string> encode(const ServicePart& part);
   // The first of the parts that wait.
   [[nodiscard]] bool send(const std::string& name, const std::string& encoded);
+  // Shows since when the endpoint has it, too.
+  [[nodiscard]] PushReply push(const PushMessage& message);
   // An error: it does not answer a request without profiles, or for its engine.
   [[nodiscard]] Result<void> ask();
   [[nodiscard]] bool settle(const PushOutcome& outcome, std::size_t profile_bytes);

@@ -889,6 +889,21 @@ TEST_F(EndpointShipperTest, AReportHasThePositionTheLossesAndTheLastError) {
   EXPECT_GT(last.state.bytes_dropped.at("refused"), 50U);
 }
 
+// Fails where the time stays after the answer, or is that of another request.
+TEST_F(EndpointShipperTest, AReportSaysSinceWhenAnAnswerIsAwaited) {
+  history_.add(0, 2);
+  std::vector<std::string> times;
+  endpoint_.on_push = [&] {
+    times.push_back(reports_.back().asked_at);
+    clock_.time += std::chrono::seconds(20);
+  };
+  ship();
+  ASSERT_THAT(times, SizeIs(2));
+  EXPECT_EQ(times[0], "2026-01-02T12:00:00Z");
+  EXPECT_EQ(times[1], "2026-01-02T12:00:20Z");
+  EXPECT_EQ(reports_.back().asked_at, "");
+}
+
 TEST_F(EndpointShipperTest, AReportSaysSinceWhenTheEndpointFails) {
   history_.add(0);
   endpoint_.is_away = true;

@@ -110,6 +110,11 @@ class HangingServer:
             self.connections.append(self.listener.accept()[0])
 
 
+def status_text(directory: pathlib.Path, home: pathlib.Path) -> str:
+    return subprocess.run([BUILD / "profctl", "--socket", directory / "profd.sock", "status", "--runtime-dir", home / "run"],
+                          capture_output=True, text=True, check=False, timeout=60).stdout
+
+
 def expect_no_delay(directory: pathlib.Path) -> None:
     """A shipper, whose first endpoint never answers, sends all windows to the second. The first waits 30 s for each answer, so
     that the time is enough for five windows in turn, and not for these.
@@ -125,6 +130,7 @@ def expect_no_delay(directory: pathlib.Path) -> None:
              "--state-dir", home / "ship", "--runtime-dir", home / "run"], stderr=log)
     try:
         eventually(lambda: hanging.connections, "the hanging endpoint has a connection")
+        eventually(lambda: "waits for an answer since 2" in status_text(directory, home), "status shows that it is slow")
         eventually(lambda: arrived_after(healthy, 10), "the healthy endpoint gets its windows", 150)
         assert shipper.poll() is None, (home / "ship.log").read_text()
     finally:

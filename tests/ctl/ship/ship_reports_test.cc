@@ -56,6 +56,25 @@ TEST_F(ShipReportsTest, WindowsHaveTheirLocalTimes) {
   EXPECT_THAT(shown(), HasSubstr("done up to the window of x?[31m"));
 }
 
+// A server that takes requests and never answers looks like one that has nothing to do otherwise.
+TEST_F(ShipReportsTest, ARequestThatTakesLongIsShownWhileShipRuns) {
+  const std::string line = "\n           waits for an answer since 2026-01-02 17:01:5";
+  status_.endpoints[0].asked_at = "2026-01-02T12:01:54Z";
+  EXPECT_THAT(shown(), HasSubstr(line + "4\n"));
+  status_.endpoints[0].asked_at = "2026-01-02T12:01:55Z";
+  EXPECT_THAT(shown(), Not(HasSubstr("waits"))) << "not longer than 5 s";
+  status_.endpoints[0].asked_at = "2026-01-02T12:01:54Z";
+  status_.life = ShipStatus::Life::kHangs;
+  EXPECT_THAT(shown(), HasSubstr(line));
+  status_.life = ShipStatus::Life::kEnded;
+  EXPECT_THAT(shown(), Not(HasSubstr("waits")));
+  status_.life = ShipStatus::Life::kRuns;
+  for (const char* text : {"", "x", "9999-01-01T00:00:00Z"}) {
+    status_.endpoints[0].asked_at = text;
+    EXPECT_THAT(shown(), Not(HasSubstr("waits"))) << text;
+  }
+}
+
 TEST_F(ShipReportsTest, AReportWithoutAUrlIsShown) {
   status_.endpoints[0].url.clear();
   EXPECT_THAT(shown(), HasSubstr("endpoint   a (pyroscope): done"));

@@ -44,6 +44,7 @@ EndpointReport report_of(const std::string& name) {
   report.state.bytes_dropped = {{"refused", 4}};
   report.last_error = "could not connect";
   report.last_error_at = "2026-01-02T12:00:00Z";
+  report.asked_at = "2026-01-02T12:00:01Z";
   return report;
 }
 
@@ -260,12 +261,13 @@ TEST(EndpointReportTest, TheLagIsTheAgeOfTheOldestWindowThatWaits) {
   EXPECT_EQ(lag_seconds(report, now), std::nullopt);
 }
 
-TEST(EndpointReportTest, ThatOfAnOlderShipIsReadWithoutItsUrl) {
+TEST(EndpointReportTest, ThatOfAnOlderShipIsRead) {
   boost::json::object older = json_of(report_of("a")).as_object();
-  ASSERT_EQ(older.erase("url"), 1U);
+  for (const char* key : {"url", "asked_at"}) ASSERT_EQ(older.erase(key), 1U) << key;
   const auto report = parse_endpoint_report(json_text(older));
   ASSERT_TRUE(report);
   EXPECT_EQ(report->url, "");
+  EXPECT_EQ(report->asked_at, "");
 }
 
 TEST(EndpointReportTest, ItsJsonSaysWhetherItFails) {
