@@ -1,7 +1,9 @@
 #include "ctl/ship/ship_checks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "ctl/ship/ship_config.h"
 #include "ctl/ship/ship_status.h"
 #include "ctl/ship/transport/push_outcome.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
@@ -29,15 +32,25 @@ CheckState state_of(const Error& error) {
   return error.code == ErrorCode::kPermissionDenied ? CheckState::kUnknown : CheckState::kFix;
 }
 
-CheckPoint check_life(const std::string& runtime_directory) {
-  const auto status = read_ship_status(runtime_directory, std::chrono::system_clock::now());
+// The local time of a text of RFC 3339; another text itself.
+std::string failure_start(const std::string& utc) {
+  const auto time = parse_time_text(utc, WallTime{});
+  return time ? local_time_text(*time) : utc;
+}
+
+// Of an endpoint that does not fail from here, or is not known here.
+CheckPoint failure_point(const EndpointReport& report) {
+  return {.name = "ship/" + report.name,
+          .state = CheckState::kFix,
+          .message = "profctl ship fails since " + failure_start(report.failing_since) + ": " +
+                     report.last_error,
+          .hint = host_runs_systemd() ? "journalctl -u profd-ship has its log"
+                                      : "its standard error has its log"};
+}
+
+CheckPoint check_life(const std::optional<ShipStatus>& status) {
   if (status && status->life == ShipStatus::Life::kRuns) {
-    for (const EndpointReport& report : status->endpoints) {
-      if (report.failing_since.empty()) continue;
-      return ship_point(CheckState::kFix, "the endpoint " + report.name + " fails since " +
-                                              report.failing_since + ": " + report.last_error);
-    }
-    return ship_point(CheckState::kOk, "profctl ship runs, and no endpoint fails");
+    return ship_point(CheckState::kOk, "profctl ship runs");
   }
   const bool by_systemd = host_runs_systemd();
   if (status && status->life == ShipStatus::Life::kHangs) {
@@ -60,8 +73,13 @@ bool is_refused_as_empty(const PushReply& reply, const PushOutcome& outcome, con
 CheckPoint judge_reply(CheckPoint point, const Engine& engine, const PushReply& reply) {
   const std::string what = std::move(point.message);
   if (reply.reached != PushReply::Reached::kAnswered) {
+    const Error& error = reply.error;
+    const bool has_url = error.message.find(what) != std::string::npos;
     point.state = CheckState::kFix;
-    point.message = what + " does not answer: " + reply.error.message;
+    point.message = has_url ? error.message : what + " does not answer: " + error.message;
+    point.hint = error.hint.empty() ? "see the log of the endpoint, and whether another server has "
+                                      "its port"
+                                    : error.hint;
     return point;
   }
   const PushOutcome outcome = engine.classify(reply);
@@ -101,8 +119,9 @@ CheckReport check_ship(const std::string& config_file, const std::string& runtim
     return {ship_point(state_of(first), first.message, first.hint)};
   }
   const auto endpoints = endpoints_of(reading->config);
+  const auto status = read_ship_status(runtime_directory, std::chrono::system_clock::now());
   CheckReport report(endpoints.size() + 1);
-  report[0] = check_life(runtime_directory);
+  report[0] = check_life(status);
   std::vector<std::jthread> threads;
   threads.reserve(endpoints.size());
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
@@ -114,7 +133,25 @@ CheckReport check_ship(const std::string& config_file, const std::string& runtim
     });
   }
   threads.clear();  // joins
+  if (status && status->life == ShipStatus::Life::kRuns) add_failures(status->endpoints, report);
   return report;
+}
+
+void add_failures(const std::vector<EndpointReport>& endpoints, CheckReport& report) {
+  report.reserve(report.size() + endpoints.size());
+  for (const EndpointReport& endpoint : endpoints) {
+    if (endpoint.failing_since.empty()) continue;
+    CheckPoint failure = failure_point(endpoint);
+    const auto known = std::ranges::find(report, failure.name, &CheckPoint::name);
+    if (known == report.end()) {
+      report.push_back(std::move(failure));
+    } else if (known->state == CheckState::kFix) {
+      known->message += "; profctl ship fails there since " + failure_start(endpoint.failing_since);
+    } else {
+      failure.message += "; from here, " + known->message;
+      *known = std::move(failure);
+    }
+  }
 }
 
 CheckPoint check_endpoint(const HttpEndpoint& endpoint, const Engine& engine, PushClient& client) {

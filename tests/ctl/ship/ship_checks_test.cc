@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -188,11 +189,68 @@ TEST_F(ShipFilesTest, ProcessAndEndpointsAreChecked) {
   ASSERT_TRUE(writer.write({endpoint}));
   EXPECT_EQ(check()[0].state, CheckState::kOk) << check()[0].message;
   endpoint.failing_since = "2026-01-02T12:00:00Z";
-  endpoint.last_error = "no space";
+  endpoint.last_error = "refused";
   ASSERT_TRUE(writer.write({endpoint}));
   report = check();
-  EXPECT_EQ(report[0].state, CheckState::kFix);
-  EXPECT_EQ(report[0].message, "the endpoint a fails since 2026-01-02T12:00:00Z: no space");
+  ASSERT_THAT(report, SizeIs(2));
+  EXPECT_EQ(report[0].state, CheckState::kOk);
+  EXPECT_EQ(report[0].message, "profctl ship runs");
+  EXPECT_THAT(report[1].message, HasSubstr("; profctl ship fails there since 2026-01-0"));
+}
+
+EndpointReport failing_endpoint(const std::string& name, const std::string& error) {
+  EndpointReport report;
+  report.name = name;
+  report.failing_since = "2026-01-02T12:00:00Z";
+  report.last_error = error;
+  return report;
+}
+
+// Fails where one failure has two points, or one that is not seen from here has none.
+TEST(ShipFailuresTest, EachFailureIsSaidOnceWithWhatIsToBeDone) {
+  ::setenv("TZ", "XST-5", 1);  // five hours before UTC
+  ::tzset();
+  CheckReport report = {
+      {.name = "ship", .state = CheckState::kOk, .message = "profctl ship runs"},
+      {.name = "ship/a", .state = CheckState::kFix, .message = "away", .hint = "go there"},
+      {.name = "ship/b", .state = CheckState::kOk, .message = "it works"},
+      {.name = "ship/c", .state = CheckState::kOk, .message = "it works"},
+      {.name = "ship/d", .state = CheckState::kUnknown, .message = "may not read"}};
+  EndpointReport well;
+  well.name = "c";
+  add_failures({failing_endpoint("a", "away"), failing_endpoint("b", "no space"), well,
+                failing_endpoint("d", "no file"), failing_endpoint("e", "away")},
+               report);
+  ::unsetenv("TZ");
+  ::tzset();
+  ASSERT_THAT(report, SizeIs(6));
+  EXPECT_EQ(report[0].state, CheckState::kOk);
+  EXPECT_EQ(report[1].message, "away; profctl ship fails there since 2026-01-02 17:00:00");
+  EXPECT_EQ(report[1].hint, "go there");
+  EXPECT_EQ(report[2].message,
+            "profctl ship fails since 2026-01-02 17:00:00: no space; from here, it works");
+  EXPECT_EQ(report[3].state, CheckState::kOk);
+  EXPECT_EQ(report[4].message,
+            "profctl ship fails since 2026-01-02 17:00:00: no file; from here, may not read");
+  EXPECT_EQ(report[5].name, "ship/e");
+  EXPECT_EQ(report[5].message, "profctl ship fails since 2026-01-02 17:00:00: away");
+  for (const std::size_t i : {1U, 2U, 4U, 5U}) {
+    EXPECT_EQ(report[i].state, CheckState::kFix) << i;
+    EXPECT_NE(report[i].hint, "") << i;
+  }
+}
+
+TEST(ShipChecksTest, WhatDoesNotAnswerIsNamedOnceWithWhatIsToBeDone) {
+  OneReply client;
+  client.reply.reached = PushReply::Reached::kNoAnswer;
+  client.reply.error = fail(ErrorCode::kTimeout, "no answer from http://h: it took too long");
+  const CheckPoint silent = check_with(client);
+  EXPECT_EQ(silent.message, "no answer from http://h: it took too long");
+  EXPECT_THAT(silent.hint, HasSubstr("log of the endpoint"));
+  for (const unsigned status : {500U, 503U}) {
+    client.reply = reply_with(status);
+    EXPECT_THAT(check_with(client).hint, HasSubstr("log of the endpoint")) << status;
+  }
 }
 
 }  // namespace

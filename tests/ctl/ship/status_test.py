@@ -199,8 +199,10 @@ def refuses(engine: StandIn, shipper: Shipper) -> None:
     assert "fails since 2" in shipper.profctl("status").stdout
     assert shipper.metrics()[of_a("failing")] == 1
     points = shipper.doctor()
-    assert points["ship"]["state"] == "fix" and "401" in points["ship"]["message"], points["ship"]
+    assert points["ship"]["state"] == "ok" and points["ship"]["message"] == "profctl ship runs", points["ship"]
     assert points["ship/a"]["state"] == "fix" and "refuses the cred" in points["ship/a"]["message"], points["ship/a"]
+    assert points["ship/a"]["message"].count("answered 401") == 1, points["ship/a"]
+    assert "; profctl ship fails there since 2" in points["ship/a"]["message"], points["ship/a"]
     engine.status = None
     eventually(lambda: shipper.endpoint()["failing"] is False, "the endpoint works again", 400)
     assert shipper.log().count("endpoint a: works again") == 1, shipper.log()
