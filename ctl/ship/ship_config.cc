@@ -171,8 +171,8 @@ class ShipConfigReader {
       return;
     }
     if (list->size() > most) {
-      add_error(node.source().begin, name + " must have at most " + std::to_string(most) +
-                                         " tables [[" + name + "]]");
+      add_error(node.source().begin,
+                name + " must have at most " + std::to_string(most) + " tables [[" + name + "]]");
       return;
     }
     for (const toml::node& one : *list) read(*one.as_table());

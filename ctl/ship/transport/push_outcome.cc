@@ -96,10 +96,10 @@ PushOutcome unknown_method(const PushReply& reply, const EngineAnswers& engine) 
 
 PushOutcome redirect(const PushReply& reply, const EngineAnswers& engine) {
   const std::string place = reply.location.empty() ? "another place" : log_text(reply.location);
-  return wrong_place("the endpoint answered " + std::to_string(reply.status) +
-                         ": it redirects to " + place + ", and redirects are not followed",
-                     "let the url of the endpoint name the target, without /" +
-                         std::string(engine.method));
+  return wrong_place(
+      "the endpoint answered " + std::to_string(reply.status) + ": it redirects to " + place +
+          ", and redirects are not followed",
+      "let the url of the endpoint name the target, without /" + std::string(engine.method));
 }
 
 // Pyroscope answers 429 for a message over a limit too. gRPC says then: "received message larger
