@@ -29,6 +29,10 @@ using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""ms;
 using test::InstrumentedApp;
 
+// The daemon may have more of these than at its start without a fault: those of children that
+// start, and the files of programs that the host runs meanwhile. The attack sends thousands.
+constexpr std::size_t kOthers = 16;
+
 std::size_t descriptors_of(const std::string& pid) {
   std::error_code gone;
   const auto entries = fs::directory_iterator("/proc/" + pid + "/fd", gone);
@@ -110,7 +114,7 @@ TEST_F(HostileAppDescriptorsTest, DelayNeitherRootNorTheAppsOfOthers) {
   EXPECT_EQ(daemon_.status().xray.doors_replaced, 0U);
   EXPECT_LE(most_, of_daemon + 80) << "a descriptor for each app of the user, and some";
   std::size_t after = 0;
-  EXPECT_TRUE(eventually([&] { return (after = descriptors()) <= before; }))
+  EXPECT_TRUE(eventually([&] { return (after = descriptors()) <= before + kOthers; }))
       << before << " " << after;
   EXPECT_TRUE(eventually([&] { return daemon_.status().xray.doors_stuck == 0; }));
 }
