@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "collectors/host/idle_thread.h"
 #include "collectors/host/thread_priority.h"
 
 namespace profd {
@@ -51,7 +52,7 @@ class BoundedRunner::Thread {
     lower_priority_of_worker();
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return has_ended_ || call_; });
+      wait_and_return_memory(changed_, lock, [this] { return has_ended_ || call_; });
       if (!call_) return;
       std::function<void()> call = std::exchange(call_, nullptr);
       lock.unlock();

@@ -6,6 +6,8 @@
 #include <deque>
 #include <mutex>
 
+#include "collectors/host/idle_thread.h"
+
 namespace profd {
 
 class FileCloser::Queue {
@@ -23,7 +25,7 @@ class FileCloser::Queue {
     ::prctl(PR_SET_NAME, "file-closer");
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return has_ended_ || !files_.empty(); });
+      wait_and_return_memory(changed_, lock, [this] { return has_ended_ || !files_.empty(); });
       if (files_.empty()) return;
       std::shared_ptr<const void> file = std::move(files_.front());
       files_.pop_front();

@@ -16,6 +16,7 @@
 
 #include <semaphore.h>
 
+#include "collectors/host/idle_thread.h"
 #include "collectors/host/thread_priority.h"
 #include "formats/base/unique_fd.h"
 
@@ -153,6 +154,7 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
 
   // False: there will be no more.
   bool wait_for_next() {
+    return_memory_of_thread();
     wakeups_.wait();
     const RaisedLock lock(mutex_);
     --idle_;

@@ -11,6 +11,7 @@
 
 #include "collectors/files/bounded_runner.h"
 #include "collectors/files/file_closer.h"
+#include "collectors/host/idle_thread.h"
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/followed_files.h"
 
@@ -295,6 +296,7 @@ void JitFollower::publish(const Work& work, std::vector<JitEvent> events) {
 
 void JitFollower::wait(const Work& work, bool may_read) const {
   const auto time = std::chrono::ceil<milliseconds>(work.time_to_next(may_read));
+  if (time >= kIdleAfter) return_memory_of_thread();
   pollfd wakers[] = {{.fd = asked_.get(), .events = POLLIN, .revents = 0}, work.watched()};
   ::poll(wakers, std::size(wakers), static_cast<int>(time.count()));
   eventfd_t count = 0;

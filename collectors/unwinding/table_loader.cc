@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collectors/files/debug_files.h"
+#include "collectors/host/idle_thread.h"
 #include "collectors/parser/parser.h"
 #include "collectors/unwinding/table_cache.h"
 
@@ -170,6 +171,7 @@ TableLoader::~TableLoader() {
 void TableLoader::run(const std::stop_token& stop, Work& work) {
   for (auto queued = next(stop); queued; queued = next(stop)) {
     LoadResult result = load_in_share(work, *queued);
+    queued.reset();  // the thread may wait for long, and keeps no file meanwhile
     parser_restarts_ = work.parser_restarts();
     {
       const std::lock_guard lock(mutex_);
@@ -222,9 +224,15 @@ TableLoader::Queue::iterator TableLoader::fairest(Queue& queue) {
 
 std::optional<TableLoader::Queued> TableLoader::next(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, stop, [this] {
+  const auto has_work = [this] {
     return ready_.size() < kMaxReady && !(urgent_.empty() && background_.empty());
-  });
+  };
+  if (!changed_.wait_for(lock, stop, kIdleAfter, has_work)) {
+    lock.unlock();
+    return_memory_of_thread();
+    lock.lock();
+    changed_.wait(lock, stop, has_work);
+  }
   if (stop.stop_requested()) return std::nullopt;
   Queue& queue = urgent_.empty() ? background_ : urgent_;
   const auto chosen = fairest(queue);

@@ -14,6 +14,8 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "collectors/host/idle_thread.h"
+
 namespace profd {
 
 namespace asio = boost::asio;
@@ -37,9 +39,12 @@ asio::awaitable<void> Worker::run_on_thread(const std::function<void()>& job) {
   const auto io =
       asio::prefer(co_await asio::this_coro::executor, asio::execution::outstanding_work.tracked);
   auto begin = [this, &job, io](auto handler) {
-    asio::post(*thread_, [&job, io, handler = std::move(handler)]() mutable {
+    ++jobs_;
+    asio::post(*thread_, [this, &job, io, handler = std::move(handler)]() mutable {
       job();
       asio::post(io, std::move(handler));
+      // Also where the caller is about to ask for another job: the thread does not wait by time.
+      if (--jobs_ == 0) return_memory_of_thread();
     });
   };
   auto operation = asio::async_initiate<const asio::use_awaitable_t<>, void()>(std::move(begin),

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,6 +69,7 @@ class Worker {
   // `job` lives in the caller's coroutine frame, which waits.
   boost::asio::awaitable<void> run_on_thread(const std::function<void()>& job);
 
+  std::atomic<std::size_t> jobs_ = 0;  // that wait or run
   std::unique_ptr<boost::asio::thread_pool> thread_;
 };
 
