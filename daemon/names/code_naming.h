@@ -55,6 +55,8 @@ class CodeNaming {
   // Counts addresses whose names came into the cache from windows.
   void add_read_back(std::uint64_t addresses) { read_back_ += addresses; }
 
+  [[nodiscard]] LineNamer& lines() { return lines_; }
+
   [[nodiscard]] pid_t symbolizer() const { return lines_.child(); }  // -1: none; for tests
 
   [[nodiscard]] NamingStats stats() const {

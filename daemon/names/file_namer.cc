@@ -306,6 +306,7 @@ void FileNamer::trim(NameCache::Clock::time_point now) {
   cache_.trim(now);
   if (debug_files_.have_changed()) cache_.mark_stale();
   debug_files_.trim(now);
+  lines_.trim(now);
   summaries_.erase_if(
       [now](const auto& entry) { return now - entry.second.used_at > NameCache::kUnused; });
   if (summaries_->size() > kMaxSummaries) summaries_.clear();

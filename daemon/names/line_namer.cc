@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "collectors/files/debug_files.h"
+#include "daemon/names/name_cache.h"
 
 namespace profd {
 namespace {
@@ -66,14 +67,28 @@ AddressNames merged_names(const NameTable& names, const NameTable::Entry& entry,
 void LineNamer::add_lines(const Source& source, std::span<const std::uint64_t> addresses,
                           NameTable& names, LineBudget& budget) {
   const std::string key = key_of_source(source);
-  if (refused_.find(key, std::chrono::steady_clock::now())) return;
-  if (waiting_.size() > kMaxWaiting) waiting_.clear();
-  Waiting& waiting = waiting_[key];
+  const auto now = std::chrono::steady_clock::now();
+  if (refused_.find(key, now)) return;
+  if (waiting_->size() > kMaxWaiting) waiting_.clear();
+  SeededHash hash(seed_);
+  hash.add_text(key);
+  Waiting& waiting = (*waiting_)[hash.value()];
   waiting.samples += source.samples;
+  waiting.is_users = source.payer != 0;
+  waiting.hit_at = now;
   if (!budget.is_worth(waiting.cost, waiting.samples)) return;
   const nanoseconds at_start = cpu_time();
   add_all(source, key, addresses, names, budget);
-  waiting = {.cost = cpu_time() - at_start};
+  waiting.cost = cpu_time() - at_start;
+  waiting.samples = 0;
+  // A refused file waits for no samples.
+  if (refused_.find(key, now)) waiting_->erase(hash.value());
+}
+
+void LineNamer::trim(std::chrono::steady_clock::time_point now) {
+  waiting_.erase_if([now](const auto& entry) {
+    return entry.second.is_users && now - entry.second.hit_at > NameCache::kUnused;
+  });
 }
 
 void LineNamer::add_all(const Source& source, const std::string& key,

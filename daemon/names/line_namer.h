@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +18,8 @@
 #include "daemon/names/line_budget.h"
 #include "daemon/names/name_table.h"
 #include "daemon/names/naming_stats.h"
+#include "formats/base/pool_map.h"
+#include "formats/base/seeded_hash.h"
 
 namespace profd {
 
@@ -44,6 +45,10 @@ class LineNamer {
   // time also keep it, until enough samples of the payer were without lines (LineBudget::is_worth).
   void add_lines(const Source& source, std::span<const std::uint64_t> addresses, NameTable& names,
                  LineBudget& budget);
+
+  // Forgets what files of users took that no sample has hit for NameCache::kUnused.
+  void trim(std::chrono::steady_clock::time_point now);
+  [[nodiscard]] std::size_t known_files() const { return waiting_->size(); }
 
   // For a caller that has no request for a while. The next request starts a child again.
   void end_children();
@@ -71,13 +76,16 @@ class LineNamer {
   struct Waiting {
     std::chrono::nanoseconds cost{};
     std::uint64_t samples = 0;
+    bool is_users = false;  // users pay for the file
+    std::chrono::steady_clock::time_point hit_at{};
   };
 
   // What a user's file does to the child that reads it can't change the names of root's files.
   Symbolizer roots_;
   Symbolizer others_;
   Symbolizer* latest_ = &roots_;
-  std::map<std::string, Waiting> waiting_;
+  const std::uint64_t seed_ = random_seed();
+  PoolMap<std::uint64_t, Waiting> waiting_;  // by the hash of the key, which no user can predict
   RefusedFiles refused_;
   LineStats stats_;  // without what the symbolizer counts
 };

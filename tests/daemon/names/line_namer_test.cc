@@ -279,6 +279,25 @@ TEST_F(LineNamerTest, AFileThatTookLongWaitsForSamplesThatAreWorthIt) {
   EXPECT_EQ(shown(*named.names, last), addr2line(last));
 }
 
+TEST_F(LineNamerTest, WhatAFileTookIsForgottenWhenOnlyUsersHitItAndNoneDoesAnyMore) {
+  const test::ScratchDirectory directory;
+  const std::string copy = directory.path() / "copy";
+  std::filesystem::copy_file(INLINED_PROGRAM, copy);
+  ASSERT_EQ(::chown(copy.c_str(), kUser, kUser), 0);  // so its names are not those of the other
+  const HitFile of_root = hit_of(INLINED_PROGRAM);
+  HitFile of_user = hit_of(copy);
+  set_payer(of_user, kUser);
+  const std::array<const HitFile*, 2> files{&of_root, &of_user};
+  for (const HitFile* const file : files) (void)naming_.files().name(*file, budgets_);
+  LineBudget budget(5s, 5s);
+  naming_.files().add_lines(files, budget);
+  EXPECT_EQ(naming_.lines().known_files(), 2U);
+  naming_.files().trim();
+  EXPECT_EQ(naming_.lines().known_files(), 2U);
+  naming_.files().trim(NameCache::Clock::now() + NameCache::kUnused + 1s);
+  EXPECT_EQ(naming_.lines().known_files(), 1U);
+}
+
 TEST_F(LineNamerTest, AFileWithoutDwarfIsRefusedOnceAndKeepsItsNames) {
   const test::ScratchDirectory scratch;
   const std::string path = scratch.path() / "stripped";
