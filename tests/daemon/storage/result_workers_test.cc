@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/daemon/local_parser.h"
+#include "tests/returned_memory.h"
 
 namespace profd {
 namespace {
@@ -149,6 +150,25 @@ TEST(UserTurns, AsManyRunAsThereArePlaces) {
   io.run_for(std::chrono::seconds(30));
   EXPECT_EQ(ended, 10);
   EXPECT_EQ(most, 3);
+}
+
+// A worker returns its memory after each job.
+TEST_F(ResultWorkersTest, AWorkerThatHadAJobDropsWhatItKeepsOfFiles) {
+  const int before = test::times_returned("user-worker");
+  const int before_of_root = test::times_returned("store-worker");
+  spawn(io_, workers_.trim_names());
+  io_.run();
+  EXPECT_EQ(test::times_returned("user-worker"), before) << "there is nothing to drop";
+  hold_ = false;
+  spawn(io_, job(1, "one"));
+  io_.restart();
+  io_.run();
+  ASSERT_TRUE(test::wait_until_returned("user-worker", before + 1));
+  spawn(io_, workers_.trim_names());
+  io_.restart();
+  io_.run();
+  EXPECT_TRUE(test::wait_until_returned("user-worker", before + 2));
+  EXPECT_EQ(test::times_returned("store-worker"), before_of_root);
 }
 
 }  // namespace
