@@ -83,14 +83,16 @@ void NameCache::drop(Usage& used, const std::function<bool(const File&)>& is_dro
 }
 
 void NameCache::drop_unused(Clock::time_point now) {
-  std::size_t unused = 0;
+  std::size_t unused_of_users = 0;
+  std::size_t unused_of_root = 0;
   for (auto place = recency_.begin(); place != recency_.end();) {
     const auto entry = files_.find(*place);
     const File& file = entry->second;
     const bool is_of_users = file.payer ? *file.payer != kRoot : file.is_of_several;
-    const bool is_unused = is_of_users && now - file.used_at > kUnused;
+    const bool is_unused = now - file.used_at > kUnused;
+    std::size_t& unused = is_of_users ? unused_of_users : unused_of_root;
     if (is_unused) unused += file.bytes();
-    if (is_unused && unused > max_bytes_ / kUnusedPart) {
+    if (is_unused && unused > max_bytes_ / (is_of_users ? kUnusedPart : kUnusedPartOfRoot)) {
       files_.erase(entry);
       place = recency_.erase(place);
     } else {

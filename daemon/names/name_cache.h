@@ -6,7 +6,8 @@
 // those of all users if they have more than half of it together, then any. A file that samples of
 // root hit is root's, and not a user's. What a user's programs left behind goes soon: of the files
 // that only users hit, those without a sample for minutes get a small part of the cache together.
-// On a worker.
+// Those of root get an eighth: names and lines of a program that runs now and then, such as a
+// compiler, take long to find again. On a worker.
 
 #pragma once
 
@@ -30,6 +31,7 @@ class NameCache {
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
   static constexpr std::chrono::minutes kUnused{2};
   static constexpr std::size_t kUnusedPart = 32;  // of the cache, for unused files of users
+  static constexpr std::size_t kUnusedPartOfRoot = 8;
 
   explicit NameCache(std::size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
 
@@ -71,7 +73,7 @@ class NameCache {
 
   // Drops such files until the limit is kept, the oldest first.
   void drop(Usage& used, const std::function<bool(const File&)>& is_dropped);
-  void drop_unused(Clock::time_point now);  // those of users
+  void drop_unused(Clock::time_point now);
 
   std::size_t max_bytes_;
   std::map<std::string, File> files_;

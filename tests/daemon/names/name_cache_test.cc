@@ -144,6 +144,17 @@ TEST_F(NameCacheOfUsersTest, WhatAUserLeavesBehindGoesSoon) {
   EXPECT_FALSE(has("flood2"));
 }
 
+TEST_F(NameCacheOfUsersTest, OfRootsUnusedFilesTheLatestStayInAnEighth) {
+  for (unsigned i = 0; i < 8; ++i) add(number("old", i), kOwner);
+  const auto later = NameCache::Clock::now() + NameCache::kUnused + std::chrono::seconds(1);
+  (void)cache_.names_of("old0", later);
+  cache_.trim(later);
+  EXPECT_TRUE(has("old0")) << "used just now";
+  EXPECT_TRUE(has("old7"));
+  EXPECT_FALSE(has("old1"));
+  EXPECT_LE(cache_.bytes(), kMaxBytes / 8 + kMaxBytes / 10 + 4'096);
+}
+
 TEST_F(NameCacheOfUsersTest, AFileIsNotDroppedForAUserWhoHitItToo) {
   add("root", kOwner);
   add("other", kOther);
