@@ -26,6 +26,10 @@ enum profd_record_type {
 	PROFD_RECORD_MAPPING = 2,
 	PROFD_RECORD_PROCESS = 3,
 	PROFD_RECORD_UNMAP = 4,
+	/* Of threads that are off their CPU: block_abi.h. */
+	PROFD_RECORD_BLOCK = 5,
+	PROFD_RECORD_BLOCK_END = 6,
+	PROFD_RECORD_WHOLE_BLOCK = 7,
 };
 
 /* Starts every record. size includes the words or bytes that follow the record's struct. */
@@ -90,6 +94,10 @@ enum profd_user_end {
 	PROFD_END_MAPPING_CHANGES = 16, /* PROFD_MAX_SPAN_SEARCHES mappings were searched */
 	/* Set by user space only: the stack was left out, as its user had too many. */
 	PROFD_END_OVER_SHARE = 17,
+	/* Of a block only (block_abi.h), set by user space: its stack was not taken, or it began
+	 * before the session did. At most its innermost frame is known. */
+	PROFD_END_NOT_TAKEN = 18,
+	PROFD_END_BEFORE_START = 19,
 	PROFD_END_COUNT,
 };
 
@@ -357,6 +365,11 @@ struct profd_filter {
 	/* Raised when a table was added or removed: invalidates what CPUs cached of tables. 0:
 	 * there are no tables, so frame pointers are followed and no stack is deferred. */
 	__u32 table_generation;
+	__u32 blocked;	/* slots that sample blocks; a slot of `wall` has an event set too */
+	__u32 runnable; /* slots that sample the waits of runnable threads */
+	/* Raised when a slot's criteria or its targets change, after the change: what was matched
+	 * before is matched again. Threads keep their match of a second, at most, otherwise. */
+	__u32 match_generation;
 	__u32 event_set[PROFD_MAX_EVENT_SETS]; /* slots by event set, the perf event's BPF cookie */
 	__u32 restrict_uid[PROFD_MAX_SESSIONS];
 	__u32 restrict_gid[PROFD_MAX_SESSIONS];
