@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "bpf/block_abi.h"
 #include "bpf/profd_abi.h"
 #include "formats/base/address_range.h"
 
@@ -77,6 +78,17 @@ using ThreadName = std::array<char, PROFD_COMM_BYTES>;
   return {name.data(), ::strnlen(name.data(), name.size())};
 }
 
+// A block of a thread (block_abi.h), as a part of a sample. In the first line what its start says;
+// the rest is set when it has ended, or at its session's end.
+struct BlockPart {
+  std::uint64_t id = 0;      // 0: the sample is a tick
+  std::uint32_t chance = 0;  // of 2^32, that it was chosen; 0: certain
+  profd_block_state state = PROFD_BLOCK_NONE;
+
+  bool is_ongoing = false;  // it has not ended: the value is that up to the session's end
+  std::uint64_t ns = 0;     // of all blocks that it stands for
+};
+
 struct SampleView {
   ProcessKey process;
   std::uint64_t time_ns;
@@ -96,6 +108,9 @@ struct SampleView {
   std::span<const std::uint64_t> kernel_frames;
   std::span<const std::uint64_t> user_frames;  // UserFrame words
   std::span<const std::uint64_t> mapping_ids;
+  // How many samples it counts as: a block stands for those that were not chosen.
+  std::uint64_t count = 1;
+  BlockPart block{};
 };
 
 // A sample whose user stack reached a file without an unwind table (PROFD_END_DEFERRED), with what
@@ -131,6 +146,34 @@ struct UnmapView {
   std::uint64_t time_ns;
   std::uint64_t start;
   std::uint64_t end;
+};
+
+struct BlockEndView {
+  std::uint64_t id;
+  std::uint64_t end_ns;
+};
+
+// A block without a user stack (profd_whole_block).
+struct WholeBlockView {
+  ProcessKey process;
+  std::uint64_t id;  // of its end, which follows; 0: it has ended
+  std::uint64_t start_ns;
+  std::uint64_t end_ns;
+  std::optional<ProcessOwner> owner;
+  std::uint64_t user_ip;  // 0: the thread has no user mode
+  std::uint32_t tid;
+  std::uint32_t sessions;  // never 0
+  profd_block_state state;
+  profd_context context;
+  std::uint16_t call;  // PROFD_NO_CALL: no system call
+  bool is_open;
+  bool is_from_before;  // it began before the thread was watched
+  bool was_chosen;      // its sample was sent
+  ThreadName thread{};
+  std::span<const std::uint64_t> kernel_frames;
+  // Set by the unwinding: the word of user_ip, whose mapping is the only one of `mapping_ids`.
+  std::span<const std::uint64_t> user_frames{};
+  std::span<const std::uint64_t> mapping_ids{};
 };
 
 struct ProcessView {
@@ -186,6 +229,10 @@ class SampleSink {
   virtual void on_process(const ProcessView& process) noexcept = 0;
   // Only for processes that are watched (Sampler::watch_unmaps).
   virtual void on_unmap(const UnmapView& unmap) noexcept = 0;
+  // Only between the unwinding and the Sampler, which joins the ends with the samples that started
+  // the blocks (collectors/off_cpu/open_blocks.h): later stages get a sample for each block.
+  virtual void on_block_end(const BlockEndView& /*end*/) noexcept {}
+  virtual void on_whole_block(const WholeBlockView& /*block*/) noexcept {}
 };
 
 }  // namespace profd

@@ -50,6 +50,8 @@ constexpr std::array<std::string_view, PROFD_END_COUNT> kReasons = {
     "window",
     "mapping_changes",
     "over_share",
+    "not_taken",
+    "before_start",
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The distinct stacks of one process image in one session, each with its number of samples.
+// The distinct stacks of one process image in one session, each with its number of samples and, of
+// blocks, their time.
 //
 // Two samples with the same words have the same stack, so counting takes one hash and one
 // comparison; the words are copied only when a stack is new. Addresses are resolved when the
@@ -57,6 +58,9 @@ class StackTable {
     std::uint8_t user_end = 0;  // profd_user_end
     bool is_timed = false;      // the times of its samples are kept (jit_log.h)
     std::uint32_t thread = 0;   // by which equal stacks differ (thread_names.h)
+    // By these they differ too. Of ticks: PROFD_BLOCK_NONE, false.
+    std::uint8_t state = 0;  // profd_block_state
+    bool is_ongoing = false;
   };
 
   enum class Added { kKnown, kNew, kNoRoom };
@@ -84,6 +88,9 @@ class StackTable {
   [[nodiscard]] std::span<const std::uint64_t> kernel_frames(const Stack& stack) const;
   [[nodiscard]] std::span<const std::uint64_t> user_frames(const Stack& stack) const;
   [[nodiscard]] std::span<const std::uint64_t> mapping_ids(const Stack& stack) const;
+
+  // The time of its samples, in nanoseconds; 0 in a table that only counts (BlockPart::ns).
+  [[nodiscard]] std::uint64_t ns(const Stack& stack) const;
 
   // An upper bound of the memory in use: what grows may have room for as much again.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
