@@ -1,0 +1,83 @@
+// The blocks that have not ended. Joins the sample that starts a block with the record of its end,
+// and passes it on once for each session, with its value: SampleView::count and ::block.
+//
+// The two records come through two rings, and the first may wait for an unwind table, so an end
+// waits for its start for kEndWait. A session that ends, or a window's change of slots, cuts a block
+// in two: the part until then is passed on as ongoing, the rest keeps the stack.
+//
+// One block for each thread: memory is that of the stacks. Users together have half of it, one an
+// eighth. A block without room is counted, with its time where its end arrives. On the io thread;
+// no call waits, and none takes longer than the blocks of a session do: 1 us each.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "collectors/bpf/sample.h"
+#include "collectors/off_cpu/block_estimate.h"
+#include "collectors/off_cpu/block_ledger.h"
+
+namespace profd {
+
+class OpenBlocks {
+ public:
+  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kMaxBytesOfUsers = kMaxBytes / 2;
+  static constexpr std::size_t kMaxBytesOfUser = kMaxBytes / 8;
+  static constexpr std::size_t kMaxWaitingEnds = std::size_t{1} << 16;
+  // A deferred stack waits for 2 s at most (deferred_unwinder.h).
+  static constexpr std::uint64_t kEndWaitNs = 3'000'000'000;
+
+  // Takes a sample with its value, for the sessions in its mask. Must not throw.
+  using Deliver = std::function<void(const SampleView& sample)>;
+  // Whose process it is (uid_owners.h).
+  using UserOf = std::function<std::uint32_t(const ProcessKey& process)>;
+
+  OpenBlocks(UserOf user_of, Deliver deliver);
+  OpenBlocks(const OpenBlocks&) = delete;
+  OpenBlocks& operator=(const OpenBlocks&) = delete;
+  ~OpenBlocks();
+
+  // Blocks of the slot count from `start_ns` on, also those that began before. `long_ns` is that of
+  // the kernel side.
+  void open(SessionSlot slot, std::uint64_t start_ns, std::uint64_t long_ns);
+  [[nodiscard]] bool is_open(SessionSlot slot) const;
+
+  // A sample whose block.id is not 0. Its bytes are copied.
+  void on_start(const SampleView& sample) noexcept;
+  void on_end(const BlockEndView& end) noexcept;
+  // An ended one is delivered at once, an open one waits for its end. Of one that was chosen, only
+  // the id counts: it shows at close() that the block is open.
+  void on_whole(const WholeBlockView& block) noexcept;
+
+  // To be called at each drain: counts ends and starts that have waited too long.
+  void tick(std::uint64_t now_ns);
+
+  // Ends the session: delivers the blocks that are open, up to `end_ns`. `open_ids` are those that
+  // the kernel lists as open; others have lost their end, and are counted. None: no list could be
+  // made, and all count as open.
+  void close(SessionSlot slot, std::uint64_t end_ns,
+             const std::optional<std::vector<std::uint64_t>>& open_ids);
+  // The same for a window whose `to` continues: a block that goes on belongs to it from `now_ns` on.
+  void move(SessionSlot from, SessionSlot to, std::uint64_t now_ns);
+
+  // The terms of user space of an open slot, or of one since close(), until the next open().
+  [[nodiscard]] const BlockLedger& ledger(SessionSlot slot) const;
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace profd
