@@ -18,6 +18,14 @@
 
 namespace profd {
 
+// Who takes the samples.
+enum class EventKind : std::uint8_t {
+  kPerf,      // a perf event
+  kOffCpu,    // the switches of threads: blocks, up to the switch back
+  kRunnable,  // the switches: waits of runnable threads for a CPU
+  kWall,      // both, and the CPU clock at the frequency
+};
+
 struct EventSpec {
   std::string name;          // as requested: "cpu", "cpu-clock", "page-faults", ...
   std::uint32_t type = 0;    // PERF_TYPE_*
@@ -27,16 +35,26 @@ struct EventSpec {
   // Exactly one of these two is not 0.
   std::uint64_t frequency_hz = 0;  // samples a second, kept by the kernel
   std::uint64_t period = 0;        // events a sample; nanoseconds for the clocks
+  // Of all but kPerf, samples have a time of their own, and `is_time`. kOffCpu and kRunnable have
+  // a period of 1,000 ns, by which gperftools profiles count microseconds, and no type or config.
+  EventKind kind = EventKind::kPerf;
 
-  // Sessions with equal events share one set of perf events, whatever the alias in `name`.
+  [[nodiscard]] bool has_blocks() const { return kind != EventKind::kPerf; }
+  [[nodiscard]] bool has_ticks() const {
+    return kind == EventKind::kPerf || kind == EventKind::kWall;
+  }
+
+  // Sessions with equal events share one set of perf events, whatever the alias in `name`. False
+  // for events without one.
   [[nodiscard]] bool same_events(const EventSpec& other) const {
-    return type == other.type && config == other.config && frequency_hz == other.frequency_hz &&
-           period == other.period;
+    return has_ticks() && other.has_ticks() && type == other.type && config == other.config &&
+           frequency_hz == other.frequency_hz && period == other.period;
   }
 };
 
 // Looks the name up and checks the rate against the kernel's limit. A frequency or period of 0 is
-// not given. With neither, the frequency is 99 Hz; both are an error.
+// not given. With neither, the frequency is 99 Hz; both are an error, and so is either of them for
+// an event whose samples have a time of their own, except for a frequency of `wall`.
 [[nodiscard]] Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency_hz,
                                                 std::uint64_t period);
 

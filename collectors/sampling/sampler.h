@@ -17,6 +17,7 @@
 #include "collectors/bpf/bpf_function.h"
 #include "collectors/bpf/sample.h"
 #include "collectors/host/uid_owners.h"
+#include "collectors/off_cpu/block_ledger.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/unwinding/options.h"
 #include "collectors/unwinding/stats.h"
@@ -46,8 +47,10 @@ struct Target {
 // A session's counts, since it started.
 struct SlotLedger {
   std::uint64_t taken = 0;
-  std::uint64_t received = 0;  // passed to the sink
+  // Passed to the sink; of a block, its start arrived. It is passed on when it has ended.
+  std::uint64_t received = 0;
   LossCounts lost{};
+  std::optional<BlockLedger> blocks{};  // of an event that has_blocks()
 };
 
 // The counts of all sessions, since the Sampler was opened. taken = sent + idle + filtered + lost.

@@ -17,7 +17,11 @@ struct KnownEvent {
   std::string_view help{};   // one line; of an alias, what it is one of
 };
 
-// Every event but "xray". The first one is that of a session that names none.
+// Every event of perf. The first one is that of a session that names none.
 [[nodiscard]] std::span<const KnownEvent> known_events();
+
+// "off-cpu", "runnable" and "wall", whose samples are times that threads were off their CPU. Their
+// type and config are those of the CPU clock, which only "wall" uses.
+[[nodiscard]] std::span<const KnownEvent> block_events();
 
 }  // namespace profd

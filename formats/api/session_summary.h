@@ -75,6 +75,34 @@ struct ProfileSummary {
   friend bool operator==(const ProfileSummary&, const ProfileSummary&) = default;
 };
 
+// The blocks of a session of off-cpu, runnable or wall (docs/api.md): their numbers and times. In
+// the kernel, blocked = sampled + long_unsampled + short_unsampled + lost, of terms that are counted
+// separately; the samples stand for all but what is lost.
+struct BlockSummary {
+  struct Term {
+    std::uint64_t blocks = 0;
+    std::uint64_t us = 0;
+    friend bool operator==(const Term&, const Term&) = default;
+  };
+
+  Term blocked;
+  Term sampled;
+  Term long_unsampled;   // of 10 ms or more, without a user stack
+  Term short_unsampled;  // sampled blocks stand for them
+  Term lost;
+  Term by_weight;    // of the samples: those that stand for several blocks
+  Term from_before;  // of the samples: blocks that began before the session
+  Term ongoing;      // of the samples: blocks that had not ended
+  CountsByReason incomplete;  // blocks: "no_start", "no_end", "no_room"
+
+  // Of the times in the kernel, in microseconds.
+  [[nodiscard]] std::int64_t difference() const;
+  friend bool operator==(const BlockSummary&, const BlockSummary&) = default;
+};
+
+[[nodiscard]] boost::json::value json_of(const BlockSummary& blocks);
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, BlockSummary& out);
+
 struct SessionSummary {
   std::string session;
   std::string started;  // RFC 3339, UTC
@@ -86,6 +114,8 @@ struct SessionSummary {
   SessionLedger ledger;
   // For event "xray": counts of its records, and of the irregular ones by kind.
   std::optional<CountsByReason> xray{};
+  // Of events whose samples are blocks. The profiles and the ledger then count microseconds.
+  std::optional<BlockSummary> blocks{};
 
   friend bool operator==(const SessionSummary&, const SessionSummary&) = default;
 };
