@@ -31,6 +31,7 @@ struct BlockEstimate {
 // less than 1, and that of `ns` by less than 1.
 class BlockEstimator {
  public:
+  // `long_ns` is T, at most 4 s: a product with a weight then fits 64 bits.
   explicit BlockEstimator(std::uint64_t long_ns) : long_ns_(long_ns) {}
 
   // `block` is the whole one, `counted` its part in the session. `chance` is that of
@@ -42,7 +43,7 @@ class BlockEstimator {
 
  private:
   std::uint64_t long_ns_;
-  std::uint64_t rest_of_blocks_ = 0;  // in units of 2^-32
+  std::uint64_t rest_of_blocks_ = 0;  // both in parts of 2^32
   std::uint64_t rest_of_ns_ = 0;
 };
 

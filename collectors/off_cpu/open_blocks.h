@@ -11,19 +11,14 @@
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include "collectors/bpf/sample.h"
-#include "collectors/off_cpu/block_estimate.h"
 #include "collectors/off_cpu/block_ledger.h"
 
 namespace profd {
