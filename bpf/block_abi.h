@@ -28,9 +28,9 @@ enum profd_block_state {
  * period is 1 and whose event_set is 0. */
 struct profd_block {
 	struct profd_record_header header; /* PROFD_RECORD_BLOCK; size includes the sample */
-	__u64 id;	 /* CPU << 48 | a number of that CPU; never 0, never used again */
-	__u32 chance;	 /* of 2^32, with which the block was chosen; 0: it was certain */
-	__u32 state;	 /* profd_block_state, never PROFD_BLOCK_NONE */
+	__u64 id;     /* CPU << 48 | a number of that CPU; never 0, never used again */
+	__u32 chance; /* of 2^32, with which the block was chosen; 0: it was certain */
+	__u32 state;  /* profd_block_state, never PROFD_BLOCK_NONE */
 };
 
 /* The end of a block of which a struct profd_block, or a struct profd_whole_block with
@@ -43,9 +43,9 @@ struct profd_block_end {
 };
 
 /* profd_whole_block.flags */
-#define PROFD_BLOCK_OPEN 1	   /* it has not ended: end_ns is now, and an end with its id follows */
-#define PROFD_BLOCK_FROM_BEFORE 2  /* it began before the thread was watched: start_ns is then */
-#define PROFD_BLOCK_WAS_CHOSEN 4   /* a struct profd_block of it was sent: only its id counts */
+#define PROFD_BLOCK_OPEN 1	  /* it goes on: end_ns is now, and an end with its id follows */
+#define PROFD_BLOCK_FROM_BEFORE 2 /* it began before the thread was watched: start_ns is then */
+#define PROFD_BLOCK_WAS_CHOSEN 4  /* a struct profd_block of it was sent: only its id counts */
 
 /*
  * A block without user stack, followed by kernel_frames addresses, the leaf first, which begin
@@ -88,7 +88,7 @@ struct profd_block_counters {
 	struct profd_block_term blocked;
 	struct profd_block_term sampled;	 /* chosen, and sent */
 	struct profd_block_term long_unsampled;	 /* a profd_whole_block was sent */
-	struct profd_block_term short_unsampled; /* neither: those that were sampled stand for them */
+	struct profd_block_term short_unsampled; /* neither: sampled ones stand for them */
 	struct profd_block_term lost[PROFD_LOSS_COUNT]; /* either record had no room */
 };
 
@@ -96,7 +96,7 @@ struct profd_block_counters {
 struct profd_switch_counters {
 	__u64 walks;
 	__u64 walks_by_chance; /* of these, without a token */
-	__u64 storage_busy;    /* a switch of a watched thread whose storage was locked (before 6.2) */
+	__u64 storage_busy;    /* switches of a thread whose storage was locked */
 	__u64 ends_lost;       /* an end that was not sent at the thread's next switch either */
 	__u64 threads_watched; /* storages that were made */
 	__u64 threads_refused; /* no memory for one */
@@ -109,7 +109,7 @@ struct profd_block_rate {
 	__u32 scale;		 /* block_choice.h */
 	__u32 walks_per_second;	 /* of each CPU: so many blocks are chosen for certain */
 	__u32 burst;
-	__u32 new_sites_per_second; /* of each CPU, besides: blocks at a site that is new to the thread */
+	__u32 new_sites_per_second; /* of each CPU, besides: at a site new to the thread */
 };
 
 #define PROFD_BLOCK_LONG_NS 10000000

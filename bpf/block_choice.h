@@ -3,13 +3,13 @@
  * Which blocks are sampled: pure functions, for the programs and for tests that simulate them.
  *
  * The choice is made at a block's start, with a chance that depends only on what is known then. So
- * each chosen block that stands for 1 / chance blocks makes every sum unbiased, whatever the chance
- * is (Horvitz and Thompson). What the rules below improve is the spread, and the bound of walks:
+ * each chosen block that stands for 1 / chance blocks makes every sum unbiased, whatever the
+ * chance is (Horvitz and Thompson). What the rules improve is the spread, and the bound of walks:
  *
  * 1. While the CPU has tokens, a block takes one and is certain.
  * 2. Else, a block at a site that is none of the last two of its thread takes a token for new
  *    sites: rare waits get their stack.
- * 3. Else the chance grows with how long the thread's blocks last, since long ones make up the time.
+ * 3. Else the chance grows with how long the thread's blocks last: long ones make most of the time.
  *    It is at least PROFD_MIN_CHANCE.
  *
  * Integers only: BPF has no other numbers. A chance is a part of 2^32.

@@ -78,8 +78,8 @@ using ThreadName = std::array<char, PROFD_COMM_BYTES>;
   return {name.data(), ::strnlen(name.data(), name.size())};
 }
 
-// A block of a thread (block_abi.h), as a part of a sample. In the first line what its start says;
-// the rest is set when it has ended, or at its session's end.
+// A block of a thread (block_abi.h), as a part of a sample. Its start says the first three members;
+// the others are set when it has ended, or at its session's end.
 struct BlockPart {
   std::uint64_t id = 0;      // 0: the sample is a tick
   std::uint32_t chance = 0;  // of 2^32, that it was chosen; 0: certain

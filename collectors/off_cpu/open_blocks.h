@@ -2,8 +2,8 @@
 // and passes it on once for each session, with its value: SampleView::count and ::block.
 //
 // The two records come through two rings, and the first may wait for an unwind table, so an end
-// waits for its start for kEndWait. A session that ends, or a window's change of slots, cuts a block
-// in two: the part until then is passed on as ongoing, the rest keeps the stack.
+// waits for its start for kEndWaitNs. A session that ends, or a window's change of slots, cuts a
+// block in two: the part until then is passed on as ongoing, the rest keeps the stack.
 //
 // One block for each thread: memory is that of the stacks. Users together have half of it, one an
 // eighth. A block without room is counted, with its time where its end arrives. On the io thread;
@@ -62,11 +62,13 @@ class OpenBlocks {
   // made, and all count as open.
   void close(SessionSlot slot, std::uint64_t end_ns,
              const std::optional<std::vector<std::uint64_t>>& open_ids);
-  // The same for a window whose `to` continues: a block that goes on belongs to it from `now_ns` on.
+  // The same for a window, where `to` continues: a block that goes on is its from `now_ns` on.
   void move(SessionSlot from, SessionSlot to, std::uint64_t now_ns);
 
   // The terms of user space of an open slot, or of one since close(), until the next open().
   [[nodiscard]] const BlockLedger& ledger(SessionSlot slot) const;
+  // Whether a block of the process is open: then what is known of its code is needed.
+  [[nodiscard]] bool has(const ProcessKey& process) const;
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] std::size_t bytes() const;
 
