@@ -12,9 +12,12 @@
 #include "bpf/frame.h"
 #include "bpf/vma.h"
 
-/* Limits for a process with very many mappings: 128 leaves hold 700 mappings or more. */
+/* Limits for a process with very many mappings: 128 leaves hold 700 mappings or more. An object may
+ * set its own before it includes this header. */
+#ifndef PROFD_MAX_LEAVES
 #define PROFD_MAX_LEAVES 128
 #define PROFD_MAX_LISTED 512
+#endif
 
 struct profd_listing_context {
 	struct profd_scratch *scratch;

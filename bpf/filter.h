@@ -179,42 +179,52 @@ static __always_inline bool profd_has_no_capabilities(const struct cred *cred)
 	       !bpf_probe_read_kernel(&permitted, sizeof(permitted), caps) && !permitted;
 }
 
-/* Fills in the owner of the current task by ptrace's rule (struct profd_owner). An exiting task has
- * no image any more: its credentials decide. */
-__noinline int profd_find_owner(struct profd_owner *owner)
+/* Fills in the owner of a task by ptrace's rule (struct profd_owner). An exiting task has no image
+ * any more: its credentials decide. */
+static __always_inline void profd_owner_of(struct task_struct *task, struct profd_owner *owner)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	const struct cred *cred = task->real_cred;
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	__u32 uid = cred->uid.val, gid = cred->gid.val;
 
-	if (!owner)
-		return 0;
 	owner->uid = PROFD_NO_OWNER;
 	owner->gid = PROFD_NO_OWNER;
 	if (cred->euid.val != uid || cred->suid.val != uid || cred->egid.val != gid ||
 	    cred->sgid.val != gid || (mm && !profd_is_dumpable(mm)) ||
 	    !profd_has_no_capabilities(cred))
-		return 0;
+		return;
 	owner->uid = uid;
 	owner->gid = gid;
+}
+
+/* Fills in the owner of the current task. */
+__noinline int profd_find_owner(struct profd_owner *owner)
+{
+	if (owner)
+		profd_owner_of(bpf_get_current_task_btf(), owner);
 	return 0;
 }
 
-/* The sessions of an event set that sample the current task. `all` is read once: user space
- * replaces one slot by another in it, and each tick must see exactly one of them. */
-static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 event_set,
-					 struct task_struct *leader, const struct profd_comm *comm,
-					 const struct profd_owner *owner)
+/* Those of the sessions that may see a task of this owner. */
+static __always_inline __u32 profd_permitted(const struct profd_filter *filter, __u32 sessions,
+					     const struct profd_owner *owner)
 {
-	if (event_set >= PROFD_MAX_EVENT_SETS)
-		return 0;
-	__u32 wanted = filter->event_set[event_set] & filter->live;
-	__u32 restricted = wanted & filter->restricted;
+	__u32 restricted = sessions & filter->restricted;
 
-	if (restricted)
-		wanted = (wanted & ~restricted) |
-			 (restricted & profd_sessions_of_owner(owner->uid, owner->gid));
+	if (!restricted)
+		return sessions;
+	return (sessions & ~restricted) |
+	       (restricted & profd_sessions_of_owner(owner->uid, owner->gid));
+}
+
+/* Those of the sessions that sample the current task. `all` is read once: user space replaces one
+ * slot by another in it, and each tick must see exactly one of them. */
+static __always_inline __u32 profd_match_wanted(struct profd_filter *filter, __u32 wanted,
+						struct task_struct *leader,
+						const struct profd_comm *comm,
+						const struct profd_owner *owner)
+{
+	wanted = profd_permitted(filter, wanted, owner);
 	__u32 matched = wanted & *(volatile __u32 *)&filter->all;
 
 	if (wanted & filter->by_process & ~matched)
@@ -226,6 +236,17 @@ static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 even
 	if (wanted & filter->by_cgroup & ~matched)
 		matched |= profd_match_cgroup(wanted & filter->by_cgroup & ~matched);
 	return matched;
+}
+
+/* The sessions of an event set that sample the current task. */
+static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 event_set,
+					 struct task_struct *leader, const struct profd_comm *comm,
+					 const struct profd_owner *owner)
+{
+	if (event_set >= PROFD_MAX_EVENT_SETS)
+		return 0;
+	return profd_match_wanted(filter, filter->event_set[event_set] & filter->live, leader, comm,
+				  owner);
 }
 
 #endif

@@ -256,7 +256,9 @@ struct fs_struct {
 };
 
 struct task_struct {
+	unsigned int __state;
 	unsigned int flags;
+	int on_cpu;
 	struct mm_struct *mm;
 	unsigned int in_execve : 1;
 	int pid;

@@ -20,6 +20,7 @@
 #include "bpf/targets.h"
 #include "bpf/unmaps.h"
 #include "bpf/unwind.h"
+#include "bpf/fill.h"
 #include "bpf/running_code.h"
 #include "bpf/bpf_functions.h"
 
@@ -31,80 +32,20 @@ static __always_inline bool profd_hit_user_mode(struct bpf_perf_event_data *ctx)
 	return (*(volatile __u64 *)&ctx->regs.cs & 3) == 3;
 }
 
-static __always_inline __u8 profd_context_of(struct bpf_perf_event_data *ctx,
-					     struct task_struct *task,
-					     struct pt_regs___kernel *regs)
-{
-	/* Kernel workers use a user process's mm, but have no user registers. */
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
-		return PROFD_CONTEXT_KTHREAD;
-	if (!task->mm)
-		return PROFD_CONTEXT_EXIT;
-	if (bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve))
-		return PROFD_CONTEXT_EXEC;
-	if (regs->cs == PROFD_USER32_CS)
-		return PROFD_CONTEXT_COMPAT;
-	if (profd_hit_user_mode(ctx))
-		return PROFD_CONTEXT_USER;
-	/* The kernel's entry code sets orig_ax to -1, except for system calls. */
-	return (__s64)regs->orig_ax >= 0 ? PROFD_CONTEXT_SYSCALL : PROFD_CONTEXT_TRAP;
-}
-
-static __always_inline void profd_walk_kernel(struct bpf_perf_event_data *ctx,
-					      struct profd_scratch *scratch)
-{
-	struct profd_sample *sample = &scratch->sample;
-	long bytes = bpf_get_stack(ctx, scratch->words, PROFD_MAX_KERNEL_FRAMES * 8, 0);
-
-	sample->kernel_frames = bytes > 0 ? (__u32)bytes / 8 : 0;
-	sample->kernel_truncated = sample->kernel_frames == PROFD_MAX_KERNEL_FRAMES;
-}
-
-static __always_inline void profd_append_mappings(struct profd_scratch *scratch)
-{
-	struct profd_sample *sample = &scratch->sample;
-	__u32 next = sample->kernel_frames + sample->user_frames;
-	__u32 count = scratch->mapping_count;
-
-	/* Never true; a bound for the verifier. */
-	if (next > PROFD_MAX_KERNEL_FRAMES + PROFD_MAX_USER_FRAMES)
-		return;
-	for (__u32 i = 0; i < PROFD_MAX_STACK_MAPPINGS && i < count; i++)
-		scratch->words[next + i] = scratch->mapping_ids[i];
-	sample->mapping_count = count;
-}
-
-/* Fills in the context and the stacks, the kernel's first: the record's words lie in this order. */
 static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 					      struct profd_scratch *scratch,
 					      struct profd_cache *cache, struct task_struct *task)
 {
 	struct profd_sample *sample = &scratch->sample;
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+	bool hit_user = profd_hit_user_mode(ctx);
 
-	sample->header.type = PROFD_RECORD_SAMPLE;
+	profd_start_sample(scratch, task);
 	sample->period = ctx->sample_period;
-	sample->tid = profd_tid_of(task);
-	bpf_get_current_comm(sample->thread, sizeof(sample->thread));
-	sample->cpu = bpf_get_smp_processor_id();
-	sample->context = profd_context_of(ctx, task, regs);
-	sample->kernel_frames = 0;
-	sample->kernel_truncated = 0;
-	sample->user_frames = 0;
-	sample->mapping_count = 0;
-	sample->user_end = PROFD_END_NO_USER_STACK;
-	sample->deferred_words = 0;
-	scratch->mapping_count = 0;
-	if (!profd_hit_user_mode(ctx))
+	sample->context = profd_context_of_task(task, regs, hit_user);
+	if (!hit_user)
 		profd_walk_kernel(ctx, scratch);
-	if (sample->context <= PROFD_CONTEXT_TRAP) {
-		profd_enter_space(scratch, cache, task);
-		profd_walk_user(scratch, cache, regs);
-	}
-	profd_append_mappings(scratch);
-	if (sample->user_end == PROFD_END_DEFERRED)
-		profd_append_deferred(sample->kernel_frames + sample->user_frames +
-				      sample->mapping_count);
+	profd_fill_user_part(scratch, cache, task, regs);
 }
 
 static __always_inline void profd_send_sample(struct profd_scratch *scratch,
@@ -122,12 +63,7 @@ static __always_inline void profd_send_sample(struct profd_scratch *scratch,
 		profd_count_loss(sample->sessions, PROFD_LOSS_RING_SHARE);
 		return;
 	}
-	__u64 words = sample->kernel_frames + sample->user_frames + sample->mapping_count +
-		      sample->deferred_words;
-
-	if (words > PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS)
-		words = PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS;
-	__u64 bytes = sizeof(*sample) + words * 8;
+	__u64 bytes = profd_sample_bytes(sample);
 	/* For a deferred stack user space has to make the table, so it is woken. */
 	__u64 wake = sample->deferred_words ? BPF_RB_FORCE_WAKEUP : profd_wake_when_half_full(ring);
 

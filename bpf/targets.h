@@ -14,8 +14,8 @@
 
 #include "bpf/counters.h"
 #include "bpf/filter.h"
-#include "bpf/names.h"
 #include "bpf/identity.h"
+#include "bpf/own_identity.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -197,23 +197,6 @@ int BPF_PROG(profd_free, struct task_struct *task)
 	for (__u32 slot = 0; slot < PROFD_MAX_SESSIONS && slots >> slot; slot++)
 		profd_free_target(slots, slot, task->tgid, task->start_boottime);
 	return 0;
-}
-
-/* Called in the context of the process that reads the iterator: profd. */
-static __always_inline void profd_learn_own_identity(void)
-{
-	struct task_struct *self = bpf_get_current_task_btf();
-	struct pid *pid = BPF_CORE_READ(self, thread_pid);
-	__u32 level = BPF_CORE_READ(pid, level);
-	void *numbers = (void *)pid + bpf_core_field_offset(struct pid, numbers);
-	struct upid upid;
-
-	if (bpf_probe_read_kernel(&upid, sizeof(upid), numbers + level * sizeof(upid)))
-		return;
-	profd_namespace.inum = BPF_CORE_READ(upid.ns, ns.inum);
-	profd_namespace.level = level;
-	profd_learn_root(self);
-	profd_learn_user_namespace(self);
 }
 
 /* Writes a struct profd_task for each process in profd's PID namespace: the iterator visits no
