@@ -374,6 +374,9 @@ struct profd_filter {
 	__u32 restrict_uid[PROFD_MAX_SESSIONS];
 	__u32 restrict_gid[PROFD_MAX_SESSIONS];
 	__u32 account[PROFD_MAX_SESSIONS]; /* for which the slot's targets count */
+	/* When the slot's session began, written before it is live. A block that began earlier was
+	 * of another session, if the slot was used before: it does not count for this one. */
+	__u64 began_ns[PROFD_MAX_SESSIONS];
 };
 
 #ifdef __cplusplus
