@@ -7,6 +7,7 @@
 #define PROFD_SCRATCH_H
 
 #include "bpf/kernel_types.h"
+#include "bpf/block_abi.h"
 #include "bpf/profd_abi.h"
 #include "bpf/unwind_rows.h"
 
@@ -77,7 +78,9 @@ struct profd_scratch {
 	/* Stack memory. Twice the window's size: a short read goes to its upper end (frame.h). */
 	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
 
-	/* The record: a struct and the words that follow it. */
+	/* The record: a struct and the words that follow it. In front of it, what makes it the start
+	 * of a block (block_abi.h); ticks leave that out. */
+	struct profd_block block;
 	struct profd_sample sample;
 	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS];
 
@@ -107,6 +110,10 @@ struct profd_scratch {
 	struct profd_process process;
 	char cgroup[PROFD_MAX_NAME_BYTES + PROFD_COMPONENT_BYTES];
 };
+
+_Static_assert(__builtin_offsetof(struct profd_scratch, sample) ==
+		       __builtin_offsetof(struct profd_scratch, block) + sizeof(struct profd_block),
+	       "a block and its sample are sent as one record");
 
 PROFD_PER_CPU(profd_scratch);
 
