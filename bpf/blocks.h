@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The ends of blocks, at the switch back to the thread: each is counted for its sessions, and sent
+ * if its start was sent, or if it was long (block_abi.h).
+ *
+ * A session has a block if it had it at its start, and is live at its end. Since a slot may be
+ * another session's by then, sessions are checked again if any began since (profd_filter.began_ns).
+ */
+#ifndef PROFD_BLOCKS_H
+#define PROFD_BLOCKS_H
+
+#include "bpf/block_abi.h"
+#include "bpf/block_choice.h"
+#include "bpf/fill.h"
+#include "bpf/filter.h"
+#include "bpf/identity.h"
+#include "bpf/ring.h"
+#include "bpf/threads.h"
+
+/* A whole block and the words that follow it. */
+struct profd_whole {
+	struct profd_whole_block block;
+	__u64 frames[PROFD_MAX_KERNEL_FRAMES];
+};
+
+struct profd_switch_state {
+	struct profd_walk_tokens tokens;
+	__u64 next_id;
+	__u64 chance;		/* of the block that starts now */
+	struct profd_comm comm; /* of the process that was matched last */
+	struct profd_whole whole;
+};
+
+PROFD_PER_CPU(profd_switch_state);
+
+/* User space writes it before a program is attached. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct profd_block_rate);
+} profd_block_rate SEC(".maps");
+
+static __always_inline struct profd_block_rate *profd_rate_now(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&profd_block_rate, &zero);
+}
+
+#define PROFD_ID_BITS 48
+
+/* An id that no block had, also none of an object that was loaded before: the numbers begin with
+ * the time in microseconds, in which no CPU switches more than once. An iterator that a switch
+ * interrupts may draw one too. */
+static __always_inline __u64 profd_draw_id(struct profd_switch_state *here, __u64 now)
+{
+	__u64 cpu = bpf_get_smp_processor_id();
+
+	if (!here->next_id)
+		(void)__sync_val_compare_and_swap(&here->next_id, 0, now >> 10);
+	__u64 number = __sync_fetch_and_add(&here->next_id, 1);
+
+	return cpu << PROFD_ID_BITS | (number & ((1ULL << PROFD_ID_BITS) - 1));
+}
+
+/* The last quarter of the ring is for ticks alone: no storm of switches can take it. */
+static __always_inline bool profd_is_for_ticks(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >=
+	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 4 * 3;
+}
+
+/* Whether the ring has no room for what these sessions want. */
+static __always_inline bool profd_is_over_share(void *ring, const struct profd_filter *filter,
+						__u32 sessions)
+{
+	return profd_is_for_ticks(ring) ||
+	       (!(sessions & ~filter->of_users) && profd_is_half_full(ring));
+}
+
+/* Not 0: it was not sent. */
+__noinline int profd_send_end(__u64 id, __u64 end_ns)
+{
+	void *ring = profd_ring_here();
+	struct profd_block_end end = {
+		.header = {.size = sizeof(end), .type = PROFD_RECORD_BLOCK_END},
+		.id = id,
+		.end_ns = end_ns,
+	};
+
+	if (!ring || profd_is_for_ticks(ring) ||
+	    bpf_ringbuf_output(ring, &end, sizeof(end), profd_wake_when_half_full(ring)))
+		return 1;
+	return 0;
+}
+
+/* The terms of struct profd_block_counters, by their places. */
+enum profd_block_term_place {
+	PROFD_TERM_BLOCKED = 0,
+	PROFD_TERM_SAMPLED = 1,
+	PROFD_TERM_LONG_UNSAMPLED = 2,
+	PROFD_TERM_SHORT_UNSAMPLED = 3,
+	PROFD_TERM_LOST = 4, /* plus a profd_loss */
+	PROFD_TERM_COUNT = PROFD_TERM_LOST + PROFD_LOSS_COUNT,
+};
+
+_Static_assert(sizeof(struct profd_block_counters) ==
+		       PROFD_TERM_COUNT * sizeof(struct profd_block_term),
+	       "each term has its place");
+
+/* Adds a block to both sides of the slot's identity; nothing if `bit` is 0. */
+static __always_inline void profd_add_block(struct profd_switch_counters *counters, __u64 slot,
+					    __u64 term, __u64 ns, __u64 bit)
+{
+	struct profd_block_term *terms = (void *)&counters->of_session[slot];
+
+	terms[PROFD_TERM_BLOCKED].count += bit;
+	terms[PROFD_TERM_BLOCKED].ns += ns & -bit;
+	terms[term].count += bit;
+	terms[term].ns += ns & -bit;
+}
+
+/* The number of the only bit that is set: of those below it. */
+static __always_inline __u32 profd_number_of_bit(__u32 bit)
+{
+	__u32 below = bit - 1;
+
+	below -= below >> 1 & 0x55555555;
+	below = (below & 0x33333333) + (below >> 2 & 0x33333333);
+	below = (below + (below >> 4)) & 0x0f0f0f0f;
+	return (below * 0x01010101) >> 24 & (PROFD_MAX_SESSIONS - 1);
+}
+
+/* Most blocks are of one session, which needs no loop. With 64-bit numbers, of which Linux 6.1's
+ * verifier keeps the bounds. */
+__noinline int profd_count_block(__u32 sessions, __u64 term, __u64 ns)
+{
+	struct profd_switch_counters *counters = profd_switch_counters_here();
+
+	if (!counters || !sessions || term >= PROFD_TERM_COUNT)
+		return 0;
+	if (!(sessions & (sessions - 1))) {
+		profd_add_block(counters, profd_number_of_bit(sessions), term, ns, 1);
+		return 0;
+	}
+	for (__u64 slot = 0; slot < PROFD_MAX_SESSIONS && sessions >> slot; slot++)
+		profd_add_block(counters, slot, term, ns, sessions >> slot & 1);
+	return 0;
+}
+
+static __always_inline __u16 profd_call_of(const struct pt_regs___kernel *regs, __u8 context)
+{
+	if (context != PROFD_CONTEXT_SYSCALL || regs->orig_ax >= PROFD_NO_CALL)
+		return PROFD_NO_CALL;
+	return regs->orig_ax;
+}
+
+/* Fills in all but id, flags and sessions, for a task that is not on a CPU. False if the process is
+ * not visible in profd's namespace. */
+static __always_inline bool profd_describe_block(struct profd_whole *whole,
+						 const struct profd_thread *thread,
+						 struct task_struct *task, __u64 start_ns,
+						 __u64 end_ns)
+{
+	struct profd_whole_block *block = &whole->block;
+	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+	struct task_struct *leader = task->group_leader;
+
+	if (!profd_identify(leader, &block->process))
+		return false;
+	profd_owner_of(task, &block->owner);
+	block->header.type = PROFD_RECORD_WHOLE_BLOCK;
+	block->start_ns = start_ns;
+	block->end_ns = end_ns;
+	block->tid = profd_tid_of(task);
+	block->state = thread->state;
+	block->context = profd_context_of_task(task, regs, false);
+	block->call = profd_call_of(regs, block->context);
+	block->user_ip = block->context <= PROFD_CONTEXT_TRAP ? regs->ip : 0;
+	block->reserved = 0;
+	__builtin_memset(block->thread, 0, sizeof(block->thread));
+	bpf_probe_read_kernel_str(block->thread, sizeof(block->thread), task->comm);
+	long bytes = bpf_get_task_stack(task, whole->frames, sizeof(whole->frames), 0);
+
+	block->kernel_frames = bytes > 0 ? (__u32)bytes / 8 : 0;
+	return true;
+}
+
+/* Completes the size, and returns it, bounded for the verifier. */
+static __always_inline __u64 profd_size_whole(struct profd_whole *whole)
+{
+	__u64 frames = whole->block.kernel_frames;
+
+	if (frames > PROFD_MAX_KERNEL_FRAMES)
+		frames = PROFD_MAX_KERNEL_FRAMES;
+	__u64 bytes = sizeof(whole->block) + frames * 8;
+
+	whole->block.header.size = bytes;
+	return bytes;
+}
+
+/* Returns the block's term. */
+static __always_inline __u64 profd_send_whole(struct profd_whole *whole,
+					      const struct profd_filter *filter)
+{
+	void *ring = profd_ring_here();
+
+	if (!ring)
+		return PROFD_TERM_LOST + PROFD_LOSS_NO_RING;
+	if (profd_is_over_share(ring, filter, whole->block.sessions))
+		return PROFD_TERM_LOST + PROFD_LOSS_RING_SHARE;
+	__u64 bytes = profd_size_whole(whole);
+
+	if (bpf_ringbuf_output(ring, whole, bytes, profd_wake_when_half_full(ring)))
+		return PROFD_TERM_LOST + profd_ring_failure(ring, bytes);
+	return PROFD_TERM_LONG_UNSAMPLED;
+}
+
+/* Sends a long block that was not chosen, to those of the sessions that may see the thread now, and
+ * counts it for them. */
+static __always_inline void profd_report_long(const struct profd_thread *thread,
+					      struct task_struct *task,
+					      const struct profd_filter *filter, __u32 sessions,
+					      __u64 start_ns, __u64 end_ns)
+{
+	struct profd_switch_state *here = profd_switch_state_here();
+
+	if (!here || !profd_describe_block(&here->whole, thread, task, start_ns, end_ns))
+		return;
+	struct profd_whole_block *block = &here->whole.block;
+
+	sessions = profd_permitted(filter, sessions, &block->owner);
+	if (!sessions)
+		return;
+	block->id = 0;
+	block->flags = thread->from_before ? PROFD_BLOCK_FROM_BEFORE : 0;
+	block->sessions = sessions;
+	profd_count_block(sessions, profd_send_whole(&here->whole, filter), end_ns - start_ns);
+}
+
+/* Ends the open block of a thread, which runs next. */
+static __always_inline void profd_end_block(struct profd_thread *thread, struct task_struct *task,
+					    __u64 now)
+{
+	struct profd_filter *filter = profd_filter_now();
+	struct profd_block_rate *rate = profd_rate_now();
+	__u64 start_ns = thread->start_ns;
+	/* The clocks of two CPUs can be some nanoseconds apart. */
+	__u64 end_ns = now > start_ns ? now : start_ns;
+	__u64 ns = end_ns - start_ns;
+
+	thread->start_ns = 0;
+	barrier();
+	__u64 id = thread->id;
+
+	profd_learn_block(&thread->history, ns);
+	if (id && profd_send_end(id, end_ns)) {
+		thread->unsent_id = id;
+		thread->unsent_end_ns = end_ns;
+	}
+	if (!filter || !rate)
+		return;
+	__u32 sessions = thread->open_sessions & filter->live;
+
+	if (sessions && thread->generation != filter->match_generation)
+		sessions = profd_begun_by(sessions, start_ns);
+	if (!sessions)
+		return;
+	if (thread->chosen)
+		profd_count_block(sessions, PROFD_TERM_SAMPLED, ns);
+	else if (thread->lost)
+		profd_count_block(sessions, PROFD_TERM_LOST + thread->lost - 1, ns);
+	else if (ns < rate->long_ns)
+		profd_count_block(sessions, PROFD_TERM_SHORT_UNSAMPLED, ns);
+	else if (id) /* listed: user space has all but its end */
+		profd_count_block(sessions, PROFD_TERM_LONG_UNSAMPLED, ns);
+	else
+		profd_report_long(thread, task, filter, sessions, start_ns, end_ns);
+}
+
+#endif
