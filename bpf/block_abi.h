@@ -25,7 +25,8 @@ enum profd_block_state {
 
 /* The start of a block that was chosen, with its stack. Followed by a whole record of type
  * PROFD_RECORD_SAMPLE, deferred words included, whose time_ns is the start of the block, whose
- * period is 1 and whose event_set is 0. */
+ * period is 1 and whose event_set is 0. A deferred stack has the records of about the first 64
+ * executable mappings only, where the process has more. */
 struct profd_block {
 	struct profd_record_header header; /* PROFD_RECORD_BLOCK; size includes the sample */
 	__u64 id;     /* CPU << 48 | a number of that CPU; never 0, never used again */

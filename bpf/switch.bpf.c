@@ -24,6 +24,7 @@
 #include "bpf/unwind.h"
 #include "bpf/fill.h"
 #include "bpf/blocks.h"
+#include "bpf/open_blocks.h"
 #include "bpf/threads.h"
 
 char LICENSE[] SEC("license") = "GPL";
