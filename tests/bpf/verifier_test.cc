@@ -9,11 +9,21 @@
 #include <gtest/gtest.h>
 
 #include "collectors/bpf/programs.h"
+#include "tests/bpf/switch_object.h"
 
 namespace profd::test {
 namespace {
 
 constexpr std::uint32_t kMaxVerifiedInstructions = 300'000;
+
+void expect_few_instructions(int program, const char* name) {
+  bpf_prog_info info{};
+  std::uint32_t bytes = sizeof(info);
+  ASSERT_EQ(bpf_obj_get_info_by_fd(program, &info, &bytes), 0);
+  std::cout << name << ": " << info.verified_insns << " instructions verified\n";
+  EXPECT_GT(info.verified_insns, 0U);
+  EXPECT_LT(info.verified_insns, kMaxVerifiedInstructions);
+}
 
 class VerifierTest : public testing::TestWithParam<const char*> {};
 
@@ -22,17 +32,26 @@ TEST_P(VerifierTest, VerifiesInFewInstructions) {
   ASSERT_TRUE(programs) << programs.error().message;
   const auto fd = programs->program(GetParam());
   ASSERT_TRUE(fd) << fd.error().message;
-  bpf_prog_info info{};
-  std::uint32_t bytes = sizeof(info);
-  ASSERT_EQ(bpf_obj_get_info_by_fd(*fd, &info, &bytes), 0);
-  std::cout << GetParam() << ": " << info.verified_insns << " instructions verified\n";
-  EXPECT_GT(info.verified_insns, 0U);
-  EXPECT_LT(info.verified_insns, kMaxVerifiedInstructions);
+  expect_few_instructions(*fd, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, VerifierTest,
                          testing::Values("profd_tick", "profd_fork", "profd_exit", "profd_free",
                                          "profd_tasks", "profd_running", "profd_bpf_functions"),
+                         [](const auto& program) { return std::string(program.param); });
+
+class SwitchVerifierTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(SwitchVerifierTest, VerifiesInFewInstructions) {
+  const auto programs = Programs::load(Programs::built_in(), 4096);
+  ASSERT_TRUE(programs) << programs.error().message;
+  const SwitchObject object(*programs);
+  expect_few_instructions(object.program(GetParam()), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, SwitchVerifierTest,
+                         testing::Values("profd_switch", "profd_switch_fork", "profd_watch_threads",
+                                         "profd_open_blocks"),
                          [](const auto& program) { return std::string(program.param); });
 
 // Which of the two ways is used depends on the kernel.
