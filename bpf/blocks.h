@@ -52,8 +52,8 @@ static __always_inline struct profd_block_rate *profd_rate_now(void)
 #define PROFD_ID_BITS 48
 
 /* An id that no block had, also none of an object that was loaded before: the numbers begin with
- * the time in microseconds, in which no CPU switches more than once. An iterator that a switch
- * interrupts may draw one too. */
+ * the time in units of 1,024 ns, and no CPU samples a block in so short a time. An iterator that a
+ * switch interrupts may draw one too. */
 static __always_inline __u64 profd_draw_id(struct profd_switch_state *here, __u64 now)
 {
 	__u64 cpu = bpf_get_smp_processor_id();
@@ -109,6 +109,11 @@ enum profd_block_term_place {
 _Static_assert(sizeof(struct profd_block_counters) ==
 		       PROFD_TERM_COUNT * sizeof(struct profd_block_term),
 	       "each term has its place");
+
+static __always_inline __u64 profd_term_of_loss(__u32 loss)
+{
+	return (__u64)PROFD_TERM_LOST + loss;
+}
 
 /* Adds a block to both sides of the slot's identity; nothing if `bit` is 0. */
 static __always_inline void profd_add_block(struct profd_switch_counters *counters, __u64 slot,
@@ -208,13 +213,13 @@ static __always_inline __u64 profd_send_whole(struct profd_whole *whole,
 	void *ring = profd_ring_here();
 
 	if (!ring)
-		return PROFD_TERM_LOST + PROFD_LOSS_NO_RING;
+		return profd_term_of_loss(PROFD_LOSS_NO_RING);
 	if (profd_is_over_share(ring, filter, whole->block.sessions))
-		return PROFD_TERM_LOST + PROFD_LOSS_RING_SHARE;
+		return profd_term_of_loss(PROFD_LOSS_RING_SHARE);
 	__u64 bytes = profd_size_whole(whole);
 
 	if (bpf_ringbuf_output(ring, whole, bytes, profd_wake_when_half_full(ring)))
-		return PROFD_TERM_LOST + profd_ring_failure(ring, bytes);
+		return profd_term_of_loss(profd_ring_failure(ring, bytes));
 	return PROFD_TERM_LONG_UNSAMPLED;
 }
 
@@ -271,7 +276,7 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 	if (thread->chosen)
 		profd_count_block(sessions, PROFD_TERM_SAMPLED, ns);
 	else if (thread->lost)
-		profd_count_block(sessions, PROFD_TERM_LOST + thread->lost - 1, ns);
+		profd_count_block(sessions, profd_term_of_loss(thread->lost - 1), ns);
 	else if (ns < rate->long_ns)
 		profd_count_block(sessions, PROFD_TERM_SHORT_UNSAMPLED, ns);
 	else if (id) /* listed: user space has all but its end */
