@@ -54,7 +54,6 @@ static __always_inline struct profd_thread *profd_thread_of(struct task_struct *
 }
 
 /* The bits of task_struct.__state, and of the tracepoint's prev_state. */
-#define PROFD_TASK_INTERRUPTIBLE 0x1
 #define PROFD_TASK_UNINTERRUPTIBLE 0x2
 #define PROFD_TASK_STOPPED 0xc /* by a signal, or by a debugger */
 /* An exit, a parked kernel thread, and a thread that has never run. */
@@ -105,7 +104,7 @@ __noinline __u32 profd_begun_by(__u32 sessions, __u64 time_ns)
 	return sessions & begun;
 }
 
-/* Those of the slots that have the process as a target, also one that waits for its next exec. */
+/* Those of the slots that have the process as a target, by profd_match_target_of(). */
 __noinline __u32 profd_targets_of(__u32 slots, __u32 tgid, __u64 start_ns, __u32 exec_id)
 {
 	__u32 matched = 0;
@@ -147,14 +146,14 @@ static __always_inline bool profd_is_wanted(const struct profd_filter *filter,
 
 	if (slots & (filter->all | filter->by_comm | filter->by_uid | filter->by_cgroup))
 		return true;
-	/* With another exec_id than any that a target waits to see changed. */
+	/* With a later exec_id, so that targets which wait for an exec are watched before it. */
 	return profd_targets_of(slots & filter->by_process, leader->tgid, leader->start_boottime,
 				(__u32)leader->self_exec_id + 1) != 0;
 }
 
 /* Watches the threads that exist. To be read until it adds none: a thread that is not watched yet
- * may start another behind the iterator. The first read, also one of profd's own process alone,
- * tells the programs what profd is. Writes nothing. */
+ * may start another behind the iterator. Each read, also one of profd's own process alone, learns
+ * profd's identity, which the programs need before they are attached. Writes nothing. */
 SEC("iter/task")
 int profd_watch_threads(struct bpf_iter__task *ctx)
 {
