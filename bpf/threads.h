@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The threads whose blocks are measured. Each has a storage of its own in the kernel, which is the
- * filter of most switches too: a thread without one costs a look-up.
+ * filter of most switches too: a thread without one costs one look-up.
  *
  * Storages are made for the threads that exist, by the iterator profd_watch_threads, and for those
  * that they start, by a hook: at a switch no memory may be allocated. The storage of a thread is
