@@ -7,6 +7,7 @@
 
 #include "formats/api/event_list.h"
 #include "formats/base/nearest_name.h"
+#include "formats/profile/block_names.h"
 
 namespace profd {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr std::uint64_t kDefaultFrequencyHz = 99;  // not 100: no lockstep with timers
 constexpr std::uint64_t kKernelDefaultMaxSampleRateHz = 100'000;
 constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kBlockPeriodNs = 1000;
 
 Error unknown_event(std::string_view name) {
   const std::vector<std::string_view> known = event_names();
@@ -58,10 +60,44 @@ Result<void> set_rate(EventSpec& spec, std::uint64_t frequency_hz, std::uint64_t
   return {};
 }
 
+EventKind kind_of_blocks(std::string_view name) {
+  if (name == kRunnableEvent) return EventKind::kRunnable;
+  return name == kWallEvent ? EventKind::kWall : EventKind::kOffCpu;
+}
+
+Result<EventSpec> make_block_spec(const KnownEvent& event, std::uint64_t frequency_hz,
+                                  std::uint64_t period) {
+  EventSpec spec{.name = std::string(event.name),
+                 .unit = "microseconds",
+                 .kind = kind_of_blocks(event.name)};
+  if (spec.has_ticks()) {
+    if (period != 0) {
+      return fail(ErrorCode::kInvalidArgument, spec.name + " has no period: each block is measured",
+                  "leave out --period; --freq is that of the CPU part");
+    }
+    spec.type = event.type;
+    spec.config = event.config;
+    if (const Result<void> rate = set_rate(spec, frequency_hz, 0); !rate) return rate.error();
+    return spec;
+  }
+  if (frequency_hz != 0 || period != 0) {
+    return fail(
+        ErrorCode::kInvalidArgument, spec.name + " has no frequency: each block is measured",
+        "leave out --freq and --period; -e wall takes a frequency for its CPU part");
+  }
+  spec.period = kBlockPeriodNs;
+  return spec;
+}
+
 }  // namespace
 
 Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency_hz,
                                   std::uint64_t period) {
+  const auto blocks = block_events();
+  if (const auto event = std::ranges::find(blocks, name, &KnownEvent::name);
+      event != blocks.end()) {
+    return make_block_spec(*event, frequency_hz, period);
+  }
   const auto events = known_events();
   const auto event = std::ranges::find(events, name, &KnownEvent::name);
   if (event == events.end()) return unknown_event(name);
@@ -83,13 +119,16 @@ bool is_default_event(const EventSpec& event) {
 }
 
 std::string text_of(const EventSpec& event) {
+  if (!event.has_ticks()) return event.name;
   return event.name + (event.period == 0 ? " at " + std::to_string(event.frequency_hz) + " Hz"
                                          : " with a period of " + std::to_string(event.period));
 }
 
 std::vector<std::string_view> event_names() {
   std::vector<std::string_view> names;
+  names.reserve(known_events().size() + block_events().size());
   std::ranges::transform(known_events(), std::back_inserter(names), &KnownEvent::name);
+  std::ranges::transform(block_events(), std::back_inserter(names), &KnownEvent::name);
   return names;
 }
 

@@ -57,8 +57,18 @@ constexpr auto kKnownEvents = std::to_array<KnownEvent>({
      "the same as stalled-cycles-backend"},
 });
 
+constexpr auto kBlockEvents = std::to_array<KnownEvent>({
+    {"off-cpu", kSoftware, PERF_COUNT_SW_CPU_CLOCK, true,
+     "time that threads wait for something, by the stack that waits"},
+    {"runnable", kSoftware, PERF_COUNT_SW_CPU_CLOCK, true,
+     "time that threads could run, and wait for a CPU"},
+    {"wall", kSoftware, PERF_COUNT_SW_CPU_CLOCK, true, "all time of threads: cpu, off-cpu, runnable"},
+});
+
 }  // namespace
 
 std::span<const KnownEvent> known_events() { return kKnownEvents; }
+
+std::span<const KnownEvent> block_events() { return kBlockEvents; }
 
 }  // namespace profd
