@@ -169,6 +169,71 @@ std::optional<Record> parse_unmap(Bytes bytes) {
                    .end = unmap.end};
 }
 
+bool is_block_state(std::uint32_t state) {
+  return state != PROFD_BLOCK_NONE && state < PROFD_BLOCK_STATE_COUNT;
+}
+
+// The sample of a block, whose own header has its size.
+std::optional<Record> parse_block(Bytes bytes) {
+  profd_block block;
+  if (!take(bytes, block) || block.id == 0 || !is_block_state(block.state)) return std::nullopt;
+  profd_record_header header;
+  Bytes rest = bytes;
+  if (!take(rest, header) || header.type != PROFD_RECORD_SAMPLE || header.size != bytes.size()) {
+    return std::nullopt;
+  }
+  std::optional<Record> record = parse_sample(bytes);
+  if (!record) return std::nullopt;
+  const BlockPart part{.id = block.id,
+                       .chance = block.chance,
+                       .state = static_cast<profd_block_state>(block.state)};
+  if (auto* const deferred = std::get_if<DeferredSampleView>(&*record)) {
+    deferred->sample.block = part;
+  } else {
+    std::get<SampleView>(*record).block = part;
+  }
+  return record;
+}
+
+std::optional<Record> parse_block_end(Bytes bytes) {
+  profd_block_end end;
+  if (!take(bytes, end) || !bytes.empty() || end.id == 0) return std::nullopt;
+  return BlockEndView{.id = end.id, .end_ns = end.end_ns};
+}
+
+// An end follows exactly where the block is open.
+bool whole_block_is_valid(const profd_whole_block& block) {
+  constexpr unsigned kFlags = PROFD_BLOCK_OPEN | PROFD_BLOCK_FROM_BEFORE | PROFD_BLOCK_WAS_CHOSEN;
+  const bool is_open = (block.flags & PROFD_BLOCK_OPEN) != 0;
+  return (block.id != 0) == is_open && (block.flags & ~kFlags) == 0 &&
+         block.start_ns <= block.end_ns && block.sessions != 0 && is_block_state(block.state) &&
+         block.context < PROFD_CONTEXT_COUNT && block.kernel_frames <= PROFD_MAX_KERNEL_FRAMES;
+}
+
+std::optional<Record> parse_whole_block(Bytes bytes) {
+  profd_whole_block block;
+  if (!take(bytes, block) || !whole_block_is_valid(block)) return std::nullopt;
+  const std::size_t count = block.kernel_frames;
+  if (bytes.size() != count * sizeof(std::uint64_t)) return std::nullopt;
+  return WholeBlockView{
+      .process = to_process_key(block.process),
+      .id = block.id,
+      .start_ns = block.start_ns,
+      .end_ns = block.end_ns,
+      .owner = to_owner(block.owner),
+      .user_ip = block.user_ip,
+      .tid = block.tid,
+      .sessions = block.sessions,
+      .state = static_cast<profd_block_state>(block.state),
+      .context = static_cast<profd_context>(block.context),
+      .call = block.call,
+      .is_open = (block.flags & PROFD_BLOCK_OPEN) != 0,
+      .is_from_before = (block.flags & PROFD_BLOCK_FROM_BEFORE) != 0,
+      .was_chosen = (block.flags & PROFD_BLOCK_WAS_CHOSEN) != 0,
+      .thread = std::to_array(block.thread),
+      .kernel_frames = std::span(reinterpret_cast<const std::uint64_t*>(bytes.data()), count)};
+}
+
 }  // namespace
 
 FileKey to_key(const profd_file_key& key) {
@@ -202,15 +267,41 @@ std::optional<Record> parse_record(Bytes bytes) {
       return parse_process(bytes);
     case PROFD_RECORD_UNMAP:
       return parse_unmap(bytes);
+    case PROFD_RECORD_BLOCK:
+      return parse_block(bytes);
+    case PROFD_RECORD_BLOCK_END:
+      return parse_block_end(bytes);
+    case PROFD_RECORD_WHOLE_BLOCK:
+      return parse_whole_block(bytes);
     default:
       return std::nullopt;
   }
 }
 
 std::uint32_t sessions_of_refused(Bytes bytes) {
+  profd_block block;
+  Bytes rest = bytes;
+  if (take(rest, block) && block.header.type == PROFD_RECORD_BLOCK) bytes = rest;
   profd_sample sample;
   if (!take(bytes, sample) || sample.header.type != PROFD_RECORD_SAMPLE) return 0;
   return sample.sessions;
+}
+
+std::optional<std::vector<WholeBlockView>> parse_open_blocks(Bytes bytes) {
+  std::vector<WholeBlockView> blocks;
+  while (!bytes.empty()) {
+    profd_record_header header;
+    Bytes rest = bytes;
+    if (!take(rest, header) || header.size > bytes.size() || header.size % 8 != 0) {
+      return std::nullopt;
+    }
+    const std::optional<Record> record = parse_record(bytes.first(header.size));
+    const auto* const block = record ? std::get_if<WholeBlockView>(&*record) : nullptr;
+    if (block == nullptr) return std::nullopt;
+    blocks.push_back(*block);
+    bytes = bytes.subspan(header.size);
+  }
+  return blocks;
 }
 
 Result<std::unique_ptr<RecordReader>> RecordReader::open(const std::vector<UniqueFd>& rings,

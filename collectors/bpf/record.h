@@ -26,7 +26,8 @@ struct ring_buffer;
 
 namespace profd {
 
-using Record = std::variant<SampleView, DeferredSampleView, MappingView, ProcessView, UnmapView>;
+using Record = std::variant<SampleView, DeferredSampleView, MappingView, ProcessView, UnmapView,
+                            BlockEndView, WholeBlockView>;
 
 [[nodiscard]] FileKey to_key(const profd_file_key& key);
 [[nodiscard]] profd_file_key to_abi(const FileKey& key);
@@ -35,8 +36,14 @@ using Record = std::variant<SampleView, DeferredSampleView, MappingView, Process
 // record.
 [[nodiscard]] std::optional<Record> parse_record(std::span<const std::byte> bytes);
 
-// The session mask of a record that parse_record() refuses: 0 unless it is a sample that has one.
+// The session mask of a record that parse_record() refuses: 0 unless it is a sample that has one,
+// or the start of a block with such a sample.
 [[nodiscard]] std::uint32_t sessions_of_refused(std::span<const std::byte> bytes);
+
+// The output of the iterator profd_open_blocks: whole blocks in a row, aligned to 8 bytes. The views
+// borrow the bytes. None where anything else is in it.
+[[nodiscard]] std::optional<std::vector<WholeBlockView>> parse_open_blocks(
+    std::span<const std::byte> bytes);
 
 // Takes a record, which is valid during the call. Must not throw.
 using RecordHandler = std::function<void(const Record& record)>;

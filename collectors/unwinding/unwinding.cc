@@ -1,6 +1,7 @@
 #include "collectors/unwinding/unwinding.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -58,6 +59,13 @@ CodeMapping mapping_of(const profd_running_code& running) {
 // it too may have ended before the open.
 bool may_open_later_by(const ProcessKey& process, const MappedFile& file) {
   return file.may_open_later || file.process != process;
+}
+
+// The word of a frame whose mapping, if it is known, is the first one.
+std::uint64_t leaf_word(std::uint64_t ip, bool has_mapping, profd_frame_how how) {
+  const std::uint64_t mapping = has_mapping ? 0 : PROFD_NO_MAPPING;
+  return (ip & PROFD_FRAME_ADDRESS_MASK) | mapping << PROFD_FRAME_MAPPING_SHIFT |
+         std::uint64_t{how} << PROFD_FRAME_HOW_SHIFT;
 }
 
 }  // namespace
@@ -149,6 +157,27 @@ void Unwinding::on(const ProcessView& process) noexcept {
   next_.on_process(process);
 }
 void Unwinding::on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
+void Unwinding::on(const BlockEndView& end) noexcept { next_.on_block_end(end); }
+
+// Its only user frame is the innermost one, as no memory of the process was read.
+void Unwinding::on(const WholeBlockView& block) noexcept {
+  WholeBlockView complete = block;
+  std::array<std::uint64_t, 1> frame{};
+  std::array<std::uint64_t, 1> mapping_id{};
+  if (block.user_ip != 0) {
+    const CodeMapping* const mapping = mappings_.find(block.process, block.user_ip);
+    const bool is_call = block.context == PROFD_CONTEXT_SYSCALL;
+    if (mapping != nullptr) {
+      mapping_id[0] = mapping->id;
+      complete.mapping_ids = mapping_id;
+    }
+    frame[0] = leaf_word(block.user_ip, mapping != nullptr,
+                         is_call ? PROFD_FRAME_SYSCALL : PROFD_FRAME_INTERRUPTED);
+    complete.user_frames = frame;
+  }
+  next_.on_whole_block(complete);
+}
+
 void Unwinding::on(const MappingView& mapping) noexcept {
   auto file = files_.find_or_open(mapping);
   mappings_.add(mapping, files_.user_of(mapping.process));

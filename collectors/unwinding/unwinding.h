@@ -79,6 +79,8 @@ class Unwinding {
   void on(const MappingView& mapping) noexcept;
   void on(const ProcessView& process) noexcept;
   void on(const UnmapView& unmap) noexcept;
+  void on(const BlockEndView& end) noexcept;
+  void on(const WholeBlockView& block) noexcept;
   // A mapping whose file is not open yet.
   struct LateMapping {
     CodeMapping mapping;

@@ -49,6 +49,8 @@ class UnwindTest::Records {
   void on(const MappingView& mapping) noexcept { sink_.on_mapping(mapping, nullptr); }
   void on(const ProcessView& process) noexcept { sink_.on_process(process); }
   void on(const UnmapView& unmap) noexcept { sink_.on_unmap(unmap); }
+  void on(const BlockEndView&) noexcept {}
+  void on(const WholeBlockView&) noexcept {}
 
   RecordingSink& sink_;
 };

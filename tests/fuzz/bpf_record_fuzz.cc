@@ -87,6 +87,14 @@ struct Check {
   void operator()(const UnmapView& unmap) const {
     require(unmap.start < unmap.end, "a range has bytes");
   }
+  void operator()(const BlockEndView& end) const { require(end.id != 0, "an end is of a block"); }
+  void operator()(const WholeBlockView& block) const {
+    require_within(std::as_bytes(block.kernel_frames), record);
+    require(block.start_ns <= block.end_ns, "a block does not end before it starts");
+    require(block.sessions != 0, "a block is of a session");
+    require(block.is_open == (block.id != 0), "an open block has an end to come");
+    require(text_of(block.thread).size() <= PROFD_COMM_BYTES, "a thread's name ends");
+  }
 };
 
 void check(const AlignedCopy& copy) {
@@ -94,6 +102,9 @@ void check(const AlignedCopy& copy) {
     std::visit(Check{copy.bytes()}, *record);
   } else {
     static_cast<void>(sessions_of_refused(copy.bytes()));
+  }
+  if (const auto blocks = parse_open_blocks(copy.bytes())) {
+    for (const WholeBlockView& block : *blocks) Check{copy.bytes()}(block);
   }
 }
 

@@ -103,6 +103,60 @@ Bytes deferred_sample() {
   return bytes;
 }
 
+constexpr std::uint64_t kBlockId = std::uint64_t{3} << 48 | 99;
+
+Bytes block_of(const Bytes& sample) {
+  profd_block block{};
+  block.header = {.size = static_cast<std::uint32_t>(sizeof(block) + sample.size()),
+                  .type = PROFD_RECORD_BLOCK};
+  block.id = kBlockId;
+  block.chance = 1U << 30;
+  block.state = PROFD_BLOCK_DISK;
+  Bytes bytes(block);
+  bytes.append(sample.span().data(), sample.size());
+  return bytes;
+}
+
+Bytes good_block_end() {
+  profd_block_end end{};
+  end.header = {.size = sizeof(end), .type = PROFD_RECORD_BLOCK_END};
+  end.id = kBlockId;
+  end.end_ns = 456;
+  return Bytes(end);
+}
+
+Bytes good_whole_block() {
+  const std::vector<std::uint64_t> frames = {0xffffffff81000010, 0xffffffff81000020};
+  profd_whole_block block{};
+  block.header = {.size = static_cast<std::uint32_t>(sizeof(block) + frames.size() * 8),
+                  .type = PROFD_RECORD_WHOLE_BLOCK};
+  block.start_ns = 1000;
+  block.end_ns = 9000;
+  block.process = {.start_ns = 77, .tgid = 42, .exec_id = 3};
+  block.owner = {.uid = 1000, .gid = 100};
+  block.user_ip = 0x401000;
+  block.tid = 43;
+  block.sessions = 5;
+  block.kernel_frames = static_cast<std::uint16_t>(frames.size());
+  block.call = 202;
+  block.state = PROFD_BLOCK_SLEEPING;
+  block.context = PROFD_CONTEXT_SYSCALL;
+  block.flags = PROFD_BLOCK_FROM_BEFORE;
+  std::memcpy(block.thread, "worker", 6);
+  Bytes bytes(block);
+  bytes.append(frames.data(), frames.size() * 8);
+  return bytes;
+}
+
+Bytes open_block(std::uint64_t id) {
+  Bytes bytes = good_whole_block();
+  bytes.edit<profd_whole_block>([&](auto& block) {
+    block.id = id;
+    block.flags = PROFD_BLOCK_OPEN | PROFD_BLOCK_WAS_CHOSEN;
+  });
+  return bytes;
+}
+
 Bytes good_mapping(std::string_view names = std::string_view("bin\0usr\0", 8)) {
   profd_mapping mapping{};
   mapping.header = {.size = static_cast<std::uint32_t>(sizeof(mapping) + names.size()),
@@ -215,8 +269,90 @@ TEST(RecordTest, RecordsWithoutNamesAreValid) {
   EXPECT_TRUE(parse_record(good_process("").span()));
 }
 
+TEST(RecordTest, ABlockIsASampleWithItsIdItsChanceAndItsState) {
+  const Bytes bytes = block_of(good_sample());
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& sample = std::get<SampleView>(*record);
+  EXPECT_EQ(sample.block.id, kBlockId);
+  EXPECT_EQ(sample.block.chance, 1U << 30);
+  EXPECT_EQ(sample.block.state, PROFD_BLOCK_DISK);
+  EXPECT_EQ(sample.block.ns, 0U);
+  EXPECT_FALSE(sample.block.is_ongoing);
+  EXPECT_EQ(sample.count, 1U);
+  EXPECT_EQ(sample.time_ns, 123U);
+  EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
+  EXPECT_EQ(sample.mapping_ids[0], 0xabcdefU);
+}
+
+TEST(RecordTest, ABlockMayHaveADeferredStack) {
+  const Bytes bytes = block_of(deferred_sample());
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& deferred = std::get<DeferredSampleView>(*record);
+  EXPECT_EQ(deferred.sample.block.id, kBlockId);
+  EXPECT_EQ(deferred.registers->sp, 0x7ffe00000104U);
+  EXPECT_EQ(deferred.window.size(), kWindowWords);
+}
+
+TEST(RecordTest, ATickHasNoBlock) {
+  const Bytes bytes = good_sample();
+  EXPECT_EQ(std::get<SampleView>(*parse_record(bytes.span())).block.id, 0U);
+}
+
+TEST(RecordTest, TheEndOfABlockHasItsIdAndItsTime) {
+  const Bytes bytes = good_block_end();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& end = std::get<BlockEndView>(*record);
+  EXPECT_EQ(end.id, kBlockId);
+  EXPECT_EQ(end.end_ns, 456U);
+}
+
+TEST(RecordTest, AWholeBlockHasItsTimesAndItsKernelFrames) {
+  const Bytes bytes = good_whole_block();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& block = std::get<WholeBlockView>(*record);
+  EXPECT_EQ(block.process, (ProcessKey{.tgid = 42, .exec_id = 3, .start_ns = 77}));
+  EXPECT_EQ(block.id, 0U);
+  EXPECT_EQ(block.start_ns, 1000U);
+  EXPECT_EQ(block.end_ns, 9000U);
+  EXPECT_EQ(block.owner, (ProcessOwner{.uid = 1000, .gid = 100}));
+  EXPECT_EQ(block.user_ip, 0x401000U);
+  EXPECT_EQ(block.tid, 43U);
+  EXPECT_EQ(block.sessions, 5U);
+  EXPECT_EQ(block.call, 202U);
+  EXPECT_EQ(block.state, PROFD_BLOCK_SLEEPING);
+  EXPECT_EQ(block.context, PROFD_CONTEXT_SYSCALL);
+  EXPECT_FALSE(block.is_open);
+  EXPECT_TRUE(block.is_from_before);
+  EXPECT_FALSE(block.was_chosen);
+  EXPECT_EQ(text_of(block.thread), "worker");
+  ASSERT_EQ(block.kernel_frames.size(), 2U);
+  EXPECT_EQ(block.kernel_frames[1], 0xffffffff81000020U);
+}
+
+TEST(RecordTest, TheListOfOpenBlocksIsBlocksInARow) {
+  Bytes two = good_whole_block();
+  const Bytes second = open_block(kBlockId);
+  two.append(second.span().data(), second.size());
+  const auto blocks = parse_open_blocks(two.span());
+  ASSERT_TRUE(blocks);
+  ASSERT_EQ(blocks->size(), 2U);
+  EXPECT_FALSE(blocks->front().is_open);
+  EXPECT_TRUE(blocks->back().is_open);
+  EXPECT_TRUE(blocks->back().was_chosen);
+  EXPECT_EQ(blocks->back().id, kBlockId);
+  EXPECT_TRUE(parse_open_blocks({})->empty());
+  EXPECT_FALSE(parse_open_blocks(two.span().first(two.size() - 8)));
+  EXPECT_FALSE(parse_open_blocks(good_sample().span()));
+}
+
 TEST(RecordTest, EveryRecordCutAnywhereIsRefused) {
-  for (const Bytes& whole : {good_sample(), deferred_sample(), good_mapping(), good_process()}) {
+  for (const Bytes& whole :
+       {good_sample(), deferred_sample(), good_mapping(), good_process(), block_of(good_sample()),
+        block_of(deferred_sample()), good_block_end(), good_whole_block()}) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       EXPECT_FALSE(parse_record(whole.span().first(size))) << size;
       // Cut, and its header says so.
@@ -333,6 +469,83 @@ TEST(RecordTest, AWindowOfHalfWordsIsRefused) {
   EXPECT_FALSE(parse_record(copy));
 }
 
+struct BlockChange {
+  const char* name;
+  std::function<void(profd_block&)> change;
+};
+
+class MalformedBlockTest : public testing::TestWithParam<BlockChange> {};
+
+TEST_P(MalformedBlockTest, IsRefused) {
+  Bytes bytes = block_of(good_sample());
+  bytes.edit<profd_block>(GetParam().change);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecordTest, MalformedBlockTest,
+    testing::Values(
+        BlockChange{"NoId", [](auto& block) { block.id = 0; }},
+        BlockChange{"NoState", [](auto& block) { block.state = PROFD_BLOCK_NONE; }},
+        BlockChange{"UnknownState", [](auto& block) { block.state = PROFD_BLOCK_STATE_COUNT; }},
+        BlockChange{"SizeWithoutTheSample",
+                    [](auto& block) { block.header.size = sizeof(profd_block); }},
+        BlockChange{"AnotherType",
+                    [](auto& block) { block.header.type = PROFD_RECORD_WHOLE_BLOCK; }}),
+    [](const auto& change) { return std::string(change.param.name); });
+
+// The sample has a header of its own: neither it nor its lists may say more than there is.
+TEST(RecordTest, ABlockWithAMalformedSampleIsRefused) {
+  for (const Change& change :
+       {Change{"Type", [](auto& sample) { sample.header.type = PROFD_RECORD_BLOCK; }},
+        Change{"Size", [](auto& sample) { sample.header.size += 8; }},
+        Change{"Frames", [](auto& sample) { ++sample.kernel_frames; }},
+        Change{"Sessions", [](auto& sample) { sample.sessions = 0; }}}) {
+    Bytes sample = good_sample();
+    sample.edit<profd_sample>(change.change);
+    EXPECT_FALSE(parse_record(block_of(sample).span())) << change.name;
+  }
+}
+
+TEST(RecordTest, AnEndWithoutIdOrWithMoreBytesIsRefused) {
+  Bytes bytes = good_block_end();
+  bytes.edit<profd_block_end>([](auto& end) { end.id = 0; });
+  EXPECT_FALSE(parse_record(bytes.span()));
+  Bytes longer = good_block_end();
+  const std::uint64_t more = 1;
+  longer.append(&more, sizeof(more));
+  longer.edit<profd_block_end>([](auto& end) { end.header.size += 8; });
+  EXPECT_FALSE(parse_record(longer.span()));
+}
+
+struct WholeBlockChange {
+  const char* name;
+  std::function<void(profd_whole_block&)> change;
+};
+
+class MalformedWholeBlockTest : public testing::TestWithParam<WholeBlockChange> {};
+
+TEST_P(MalformedWholeBlockTest, IsRefused) {
+  Bytes bytes = good_whole_block();
+  bytes.edit<profd_whole_block>(GetParam().change);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecordTest, MalformedWholeBlockTest,
+    testing::Values(
+        WholeBlockChange{"IdOfNoEnd", [](auto& block) { block.id = 7; }},
+        WholeBlockChange{"OpenWithoutId", [](auto& block) { block.flags = PROFD_BLOCK_OPEN; }},
+        WholeBlockChange{"UnknownFlag", [](auto& block) { block.flags = 8; }},
+        WholeBlockChange{"EndBeforeStart", [](auto& block) { block.end_ns = 999; }},
+        WholeBlockChange{"NoSession", [](auto& block) { block.sessions = 0; }},
+        WholeBlockChange{"NoState", [](auto& block) { block.state = PROFD_BLOCK_NONE; }},
+        WholeBlockChange{"UnknownState", [](auto& block) { block.state = 200; }},
+        WholeBlockChange{"UnknownContext", [](auto& block) { block.context = 200; }},
+        WholeBlockChange{"MoreFramesThanWords", [](auto& block) { ++block.kernel_frames; }},
+        WholeBlockChange{"FewerFramesThanWords", [](auto& block) { --block.kernel_frames; }}),
+    [](const auto& change) { return std::string(change.param.name); });
+
 struct MappingChange {
   const char* name;
   std::function<void(profd_mapping&)> change;
@@ -374,6 +587,9 @@ TEST(RecordTest, ARefusedSampleStillHasItsSessions) {
   EXPECT_EQ(sessions_of_refused(bytes.span()), 5U);
   EXPECT_EQ(sessions_of_refused(bytes.span().first(16)), 0U);
   EXPECT_EQ(sessions_of_refused(good_mapping().span()), 0U);
+  EXPECT_EQ(sessions_of_refused(block_of(bytes).span()), 5U);
+  EXPECT_EQ(sessions_of_refused(block_of(bytes).span().first(64)), 0U);
+  EXPECT_EQ(sessions_of_refused(good_whole_block().span()), 0U);
 }
 
 }  // namespace
