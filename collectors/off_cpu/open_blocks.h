@@ -42,9 +42,15 @@ class OpenBlocks {
   OpenBlocks& operator=(const OpenBlocks&) = delete;
   ~OpenBlocks();
 
-  // Blocks of the slot count from `start_ns` on, also those that began before. `long_ns` is that of
-  // the kernel side.
-  void open(SessionSlot slot, std::uint64_t start_ns, std::uint64_t long_ns);
+  // From now on the blocks of the slot are kept, and nothing of them counts yet: for the kernel side
+  // reports blocks before the session begins. Records of blocks that began earlier are of another
+  // session that had the slot, unless the kernel lists them as open. `long_ns` is that of the
+  // kernel side.
+  void open(SessionSlot slot, std::uint64_t now_ns, std::uint64_t long_ns);
+  // Blocks count from `start_ns` on, also those that began before.
+  void begin(SessionSlot slot, std::uint64_t start_ns);
+  // They count until `end_ns`, as ongoing if they go on then. Records may still arrive.
+  void end(SessionSlot slot, std::uint64_t end_ns);
   [[nodiscard]] bool is_open(SessionSlot slot) const;
 
   // A sample whose block.id is not 0. Its bytes are copied.
@@ -57,12 +63,12 @@ class OpenBlocks {
   // To be called at each drain: counts ends and starts that have waited too long.
   void tick(std::uint64_t now_ns);
 
-  // Ends the session: delivers the blocks that are open, up to `end_ns`. `open_ids` are those that
-  // the kernel lists as open; others have lost their end, and are counted. None: no list could be
-  // made, and all count as open.
-  void close(SessionSlot slot, std::uint64_t end_ns,
-             const std::optional<std::vector<std::uint64_t>>& open_ids);
-  // The same for a window, where `to` continues: a block that goes on is its from `now_ns` on.
+  // After end(): delivers the blocks that are open. `open_ids` are those that the kernel lists as
+  // open; others have lost their end, and are counted. None: no list could be made, and all count
+  // as open. Of a slot that has not begun, nothing is delivered.
+  void close(SessionSlot slot, const std::optional<std::vector<std::uint64_t>>& open_ids);
+  // Ends a window and begins the next one, `to`: a block that goes on is its from `now_ns` on.
+  // `from` is to be closed.
   void move(SessionSlot from, SessionSlot to, std::uint64_t now_ns);
 
   // The terms of user space of an open slot, or of one since close(), until the next open().
