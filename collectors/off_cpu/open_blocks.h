@@ -42,10 +42,10 @@ class OpenBlocks {
   OpenBlocks& operator=(const OpenBlocks&) = delete;
   ~OpenBlocks();
 
-  // From now on the blocks of the slot are kept, and nothing of them counts yet: for the kernel side
-  // reports blocks before the session begins. Records of blocks that began earlier are of another
-  // session that had the slot, unless the kernel lists them as open. `long_ns` is that of the
-  // kernel side.
+  // From now on the blocks of the slot are kept, and nothing of them counts yet: for the kernel
+  // side reports blocks before the session begins. Records of blocks that began earlier are of
+  // another session that had the slot, unless the kernel lists them as open. `long_ns` is that of
+  // the kernel side.
   void open(SessionSlot slot, std::uint64_t now_ns, std::uint64_t long_ns);
   // Blocks count from `start_ns` on, also those that began before.
   void begin(SessionSlot slot, std::uint64_t start_ns);

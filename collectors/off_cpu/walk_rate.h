@@ -1,5 +1,5 @@
-// How many blocks the kernel side chooses beyond its tokens: sets profd_block_rate.scale so that all
-// CPUs together come near the walks that they may make. Pure: the caller reads the counters and
+// How many blocks the kernel side chooses beyond its tokens: sets profd_block_rate.scale so that
+// all CPUs together come near the walks that they may make. Pure: the caller reads the counters and
 // writes the map.
 
 #pragma once

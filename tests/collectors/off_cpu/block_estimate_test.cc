@@ -1,4 +1,4 @@
-// The estimator: some blocks by hand, and that its sums are right in the mean, whatever the chances.
+// The estimator: some blocks by hand, and its sums, which are right in the mean for any chances.
 
 #include "collectors/off_cpu/block_estimate.h"
 
@@ -110,8 +110,8 @@ TEST(BlockSpan, WithinIsThePartThatLiesInBoth) {
   EXPECT_EQ((BlockSpan{.start_ns = 210, .end_ns = 290}.within(session).ns()), 0U);
 }
 
-// Blocks of some us to some 10 ms, each with a chance of its own, over 100 seeds. Finds a weight for
-// long blocks, a choice of the long ones by the counted part, and a bias of 4 %.
+// Blocks of some us to some 10 ms, each with a chance of its own, over 100 seeds. Finds a weight
+// for long blocks, a choice of the long ones by the counted part, and a bias of 4 %.
 TEST(BlockEstimator, SumsAreRightInTheMean) {
   struct Simulated {
     std::uint64_t ns;

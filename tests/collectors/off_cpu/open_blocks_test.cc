@@ -1,0 +1,452 @@
+// The joining of starts and ends, with a clock of its own. Times are in microseconds here.
+
+#include "collectors/off_cpu/open_blocks.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kUs = 1000;
+constexpr std::uint64_t kSecond = 1'000'000;  // in us
+constexpr std::uint64_t kLongUs = 10'000;
+constexpr std::uint32_t kEvenChance = 1U << 31;
+constexpr ProcessKey kProcess{.tgid = 42, .exec_id = 1, .start_ns = 7};
+
+struct DeliveredBlock {
+  std::uint32_t sessions;
+  std::uint64_t count;
+  std::uint64_t us;
+  bool is_ongoing;
+  profd_user_end user_end;
+  std::vector<std::uint64_t> words;
+};
+
+class OpenBlocksTest : public testing::Test {
+ protected:
+  OpenBlocksTest()
+      : blocks_([this](const ProcessKey&) { return user_; },
+                [this](const SampleView& sample) {
+                  delivered_.push_back({.sessions = sample.sessions,
+                                        .count = sample.count,
+                                        .us = sample.block.ns / kUs,
+                                        .is_ongoing = sample.block.is_ongoing,
+                                        .user_end = sample.user_end,
+                                        .words = {sample.words.begin(), sample.words.end()}});
+                }) {}
+
+  // A session that begins at once.
+  void open(SessionSlot slot, std::uint64_t start_us) {
+    blocks_.open(slot, start_us * kUs, kLongUs * kUs);
+    blocks_.begin(slot, start_us * kUs);
+  }
+
+  void close(SessionSlot slot, std::uint64_t end_us,
+             const std::optional<std::vector<std::uint64_t>>& open_ids = std::nullopt) {
+    blocks_.end(slot, end_us * kUs);
+    blocks_.close(slot, open_ids);
+  }
+
+  void start(std::uint64_t id, std::uint64_t start_us, std::uint32_t chance = 0,
+             std::uint32_t sessions = 1, std::uint32_t tid = 0) {
+    // Another array for each, which is gone after the call.
+    const std::vector<std::uint64_t> words = {0xffff800000000000 + id, 0x401000 + id, 9};
+    const std::span<const std::uint64_t> all(words);
+    SampleView sample{};
+    sample.process = kProcess;
+    sample.time_ns = start_us * kUs;
+    sample.tid = tid == 0 ? static_cast<std::uint32_t>(id) : tid;
+    sample.sessions = sessions;
+    sample.user_end = PROFD_END_ENTRY;
+    sample.words = all;
+    sample.kernel_frames = all.first(1);
+    sample.user_frames = all.subspan(1, 1);
+    sample.mapping_ids = all.last(1);
+    sample.block = {.id = id, .chance = chance, .state = PROFD_BLOCK_SLEEPING};
+    blocks_.on_start(sample);
+  }
+
+  void end(std::uint64_t id, std::uint64_t end_us) {
+    blocks_.on_end({.id = id, .end_ns = end_us * kUs});
+  }
+
+  static WholeBlockView whole(std::uint64_t start_us, std::uint64_t end_us) {
+    WholeBlockView block{};
+    block.process = kProcess;
+    block.start_ns = start_us * kUs;
+    block.end_ns = end_us * kUs;
+    block.user_ip = 0x401000;
+    block.tid = 77;
+    block.sessions = 1;
+    block.state = PROFD_BLOCK_SLEEPING;
+    block.context = PROFD_CONTEXT_SYSCALL;
+    return block;
+  }
+
+  static WholeBlockView open_whole(std::uint64_t id, std::uint64_t start_us, std::uint64_t now_us) {
+    WholeBlockView block = whole(start_us, now_us);
+    block.id = id;
+    block.is_open = true;
+    return block;
+  }
+
+  void tick(std::uint64_t now_us) { blocks_.tick(now_us * kUs); }
+
+  [[nodiscard]] std::uint64_t delivered_us(std::uint32_t sessions) const {
+    std::uint64_t sum = 0;
+    for (const DeliveredBlock& block : delivered_) sum += block.sessions == sessions ? block.us : 0;
+    return sum;
+  }
+
+  std::uint32_t user_ = 0;
+  std::vector<DeliveredBlock> delivered_;
+  OpenBlocks blocks_;
+};
+
+TEST_F(OpenBlocksTest, ABlockIsDeliveredAtItsEndWithItsStack) {
+  open(0, 100);
+  start(5, 200);
+  EXPECT_TRUE(delivered_.empty());
+  EXPECT_TRUE(blocks_.has(kProcess));
+  EXPECT_EQ(blocks_.size(), 1U);
+  end(5, 260);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 60U);
+  EXPECT_EQ(delivered_[0].count, 1U);
+  EXPECT_FALSE(delivered_[0].is_ongoing);
+  EXPECT_EQ(delivered_[0].words,
+            (std::vector<std::uint64_t>{0xffff800000000005, 0x401005, 9}));
+  EXPECT_EQ(blocks_.size(), 0U);
+  EXPECT_EQ(blocks_.bytes(), 0U);
+  EXPECT_FALSE(blocks_.has(kProcess));
+}
+
+// Finds an end that is dropped where the rings are read in another order.
+TEST_F(OpenBlocksTest, AnEndMayComeBeforeItsStart) {
+  open(0, 100);
+  end(5, 260);
+  tick(300);
+  start(5, 200);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 60U);
+  EXPECT_EQ(blocks_.size(), 0U);
+}
+
+// Finds a limit below that of the deferred unwinder, and one from the last tick on instead of the
+// first one after the end: rings are drained every 4 s in continuous mode.
+TEST_F(OpenBlocksTest, AnEndWaitsForADeferredStack) {
+  open(0, 0);
+  tick(100);
+  end(5, 4 * kSecond);
+  tick(4 * kSecond);
+  tick(6 * kSecond);
+  EXPECT_EQ(blocks_.ledger(0).no_start, 0U);
+  start(5, 200);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 4 * kSecond - 200);
+}
+
+TEST_F(OpenBlocksTest, AnEndWithoutAStartIsCountedAfterItsTime) {
+  open(0, 0);
+  end(5, 100);
+  tick(100);
+  tick(100 + 3 * kSecond - 1);
+  EXPECT_EQ(blocks_.ledger(0).no_start, 0U);
+  tick(100 + 3 * kSecond);
+  EXPECT_EQ(blocks_.ledger(0).no_start, 1U);
+  tick(200 + 9 * kSecond);
+  EXPECT_EQ(blocks_.ledger(0).no_start, 1U);
+}
+
+TEST_F(OpenBlocksTest, TooManyEndsAreCountedAndTakeNoMemory) {
+  open(0, 0);
+  for (std::uint64_t id = 1; id <= OpenBlocks::kMaxWaitingEnds + 10; ++id) end(id, 100);
+  EXPECT_EQ(blocks_.ledger(0).no_start, 10U);
+}
+
+// The thread has a later block, so the earlier one has ended, and its end does not come.
+TEST_F(OpenBlocksTest, AStartWithoutAnEndIsCountedAfterItsTime) {
+  open(0, 0);
+  start(5, 100, 0, 1, 77);
+  start(6, 500, 0, 1, 77);
+  tick(600);
+  tick(600 + 3 * kSecond);
+  EXPECT_EQ(blocks_.ledger(0).no_end, 1U);
+  EXPECT_EQ(blocks_.size(), 1U);
+  end(6, 9 * kSecond);
+  EXPECT_EQ(delivered_us(1), 9 * kSecond - 500);
+}
+
+// Two rings may be read in any order: neither block has lost its end.
+TEST_F(OpenBlocksTest, TheEndOfAnEarlierBlockMayComeAfterALaterStart) {
+  open(0, 0);
+  start(6, 500, 0, 1, 77);
+  start(5, 100, 0, 1, 77);
+  tick(600);
+  end(5, 300);
+  tick(600 + 9 * kSecond);
+  EXPECT_EQ(blocks_.ledger(0).no_end, 0U);
+  EXPECT_EQ(delivered_us(1), 200U);
+  end(6, 700);
+  EXPECT_EQ(delivered_us(1), 400U);
+}
+
+TEST_F(OpenBlocksTest, EachSessionGetsThePartThatIsItsOwn) {
+  open(0, 0);
+  open(1, 0);
+  blocks_.begin(1, 300 * kUs);
+  start(5, 200, 0, 3);
+  end(5, 500);
+  ASSERT_EQ(delivered_.size(), 2U);
+  EXPECT_EQ(delivered_us(1), 300U);
+  EXPECT_EQ(delivered_us(2), 200U);
+}
+
+// Finds blocks of the time between a slot's start and its session's begin.
+TEST_F(OpenBlocksTest, NothingCountsBeforeTheBegin) {
+  blocks_.open(0, 0, kLongUs * kUs);
+  start(5, 100);
+  start(6, 110);
+  end(5, 200);
+  blocks_.begin(0, 300 * kUs);
+  end(6, 1000);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 700U);
+}
+
+TEST_F(OpenBlocksTest, ABlockThatGoesOnAtTheEndCountsUpToItAsOngoing) {
+  open(0, 0);
+  start(5, 100);
+  close(0, 50'000);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 49'900U);
+  EXPECT_TRUE(delivered_[0].is_ongoing);
+  EXPECT_EQ(blocks_.ledger(0).ongoing, (BlockTerm{.blocks = 1, .ns = 49'900 * kUs}));
+  EXPECT_EQ(blocks_.size(), 0U);
+}
+
+// Finds time behind the session's end, which is before its last records arrive.
+TEST_F(OpenBlocksTest, AnEndBehindTheSessionsEndIsCutThere) {
+  open(0, 0);
+  start(5, 100);
+  blocks_.end(0, 20'000 * kUs);
+  end(5, 25'000);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 19'900U);
+  EXPECT_TRUE(delivered_[0].is_ongoing);
+}
+
+TEST_F(OpenBlocksTest, ABlockThatTheKernelDoesNotListHasLostItsEnd) {
+  open(0, 0);
+  start(5, 100);
+  start(6, 100);
+  close(0, 50'000, std::vector<std::uint64_t>{6});
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].words.back(), 9U);
+  EXPECT_EQ(delivered_[0].words.front(), 0xffff800000000006);
+  EXPECT_EQ(blocks_.ledger(0).no_end, 1U);
+}
+
+// Finds ends of a closed session that another session counts as its losses.
+TEST_F(OpenBlocksTest, TheEndOfABlockOfAClosedSessionIsNoLossOfAnother) {
+  open(0, 0);
+  open(1, 0);
+  start(5, 100, 0, 1);
+  close(0, 50'000);
+  end(5, 60'000);
+  tick(70'000);
+  tick(9 * kSecond);
+  EXPECT_EQ(blocks_.ledger(1).no_start, 0U);
+}
+
+TEST_F(OpenBlocksTest, WhatIsNotCertainHasItsWeight) {
+  open(0, 0);
+  start(5, 100, kEvenChance);
+  end(5, 160);
+  start(6, 200, kEvenChance);
+  end(6, 200 + kLongUs);
+  ASSERT_EQ(delivered_.size(), 2U);
+  EXPECT_EQ(delivered_[0].count, 2U);
+  EXPECT_EQ(delivered_[0].us, 120U);
+  EXPECT_EQ(delivered_[1].count, 1U);
+  EXPECT_EQ(delivered_[1].us, kLongUs);
+  EXPECT_EQ(blocks_.ledger(0).by_weight, (BlockTerm{.blocks = 2, .ns = 120 * kUs}));
+  EXPECT_EQ(blocks_.ledger(0).delivered, (BlockTerm{.blocks = 3, .ns = (120 + kLongUs) * kUs}));
+}
+
+TEST_F(OpenBlocksTest, ALongBlockWithoutAStackIsDeliveredWithItsKernelStack) {
+  open(0, 0);
+  const std::vector<std::uint64_t> kernel = {0xffff800000000001, 0xffff800000000002};
+  const std::vector<std::uint64_t> user = {0x401000};
+  const std::vector<std::uint64_t> mappings = {9};
+  WholeBlockView block = whole(100, 100 + kLongUs);
+  block.kernel_frames = kernel;
+  block.user_frames = user;
+  block.mapping_ids = mappings;
+  blocks_.on_whole(block);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, kLongUs);
+  EXPECT_EQ(delivered_[0].user_end, PROFD_END_NOT_TAKEN);
+  EXPECT_EQ(delivered_[0].words,
+            (std::vector<std::uint64_t>{0xffff800000000001, 0xffff800000000002, 0x401000, 9}));
+  EXPECT_EQ(blocks_.ledger(0).without_stack, (BlockTerm{.blocks = 1, .ns = kLongUs * kUs}));
+  EXPECT_EQ(blocks_.size(), 0U);
+}
+
+TEST_F(OpenBlocksTest, AKernelThreadHasNoUserStackThatCouldBeMissing) {
+  open(0, 0);
+  WholeBlockView block = whole(100, 100 + kLongUs);
+  block.user_ip = 0;
+  block.context = PROFD_CONTEXT_KTHREAD;
+  blocks_.on_whole(block);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].user_end, PROFD_END_NO_USER_STACK);
+}
+
+// Finds blocks from before that only count if they are long: each of them is listed.
+TEST_F(OpenBlocksTest, ABlockFromBeforeCountsAsItselfHoweverShortItIs) {
+  open(0, 100);
+  WholeBlockView block = open_whole(5, 100, 110);
+  block.is_from_before = true;
+  blocks_.on_whole(block);
+  end(5, 400);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 300U);
+  EXPECT_EQ(delivered_[0].user_end, PROFD_END_BEFORE_START);
+  EXPECT_EQ(blocks_.ledger(0).from_before, (BlockTerm{.blocks = 1, .ns = 300 * kUs}));
+}
+
+TEST_F(OpenBlocksTest, AnOpenBlockThatWasNotChosenCountsOnlyIfItIsLong) {
+  open(0, 0);
+  blocks_.on_whole(open_whole(5, 100, 110));
+  blocks_.on_whole(open_whole(6, 100, 110));
+  end(5, 100 + kLongUs - 1);
+  EXPECT_TRUE(delivered_.empty());
+  end(6, 100 + kLongUs);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, kLongUs);
+}
+
+// The end may be in the rings when the list is made.
+TEST_F(OpenBlocksTest, AnOpenBlockMayHaveEndedBeforeItsListArrives) {
+  open(0, 0);
+  end(5, 100 + kLongUs);
+  blocks_.on_whole(open_whole(5, 100, 110));
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, kLongUs);
+  EXPECT_EQ(blocks_.size(), 0U);
+}
+
+// A session that starts while another one runs gets its part of what is open, with the stack.
+TEST_F(OpenBlocksTest, ASessionJoinsTheBlocksThatAreOpen) {
+  open(0, 0);
+  start(5, 100);
+  open(1, 1000);
+  WholeBlockView block = open_whole(5, 100, 1100);
+  block.was_chosen = true;
+  block.sessions = 3;
+  blocks_.on_whole(block);
+  end(5, 50'000);
+  EXPECT_EQ(delivered_us(1), 49'900U);
+  EXPECT_EQ(delivered_us(2), 49'000U);
+  EXPECT_EQ(delivered_.back().words.size(), 3U);
+}
+
+TEST_F(OpenBlocksTest, ASessionJoinsABlockWhoseStackIsStillDeferred) {
+  open(0, 0);
+  open(1, 1000);
+  WholeBlockView block = open_whole(5, 100, 1100);
+  block.was_chosen = true;
+  block.sessions = 3;
+  blocks_.on_whole(block);
+  start(5, 100);
+  end(5, 50'000);
+  EXPECT_EQ(delivered_us(1), 49'900U);
+  EXPECT_EQ(delivered_us(2), 49'000U);
+}
+
+// Its sample went to a session that is over.
+TEST_F(OpenBlocksTest, ABlockThatWasChosenForAnEarlierSessionHasNoStack) {
+  open(0, 0);
+  start(5, 100);
+  close(0, 1000);
+  delivered_.clear();
+  open(0, 2000);
+  WholeBlockView block = open_whole(5, 100, 2100);
+  block.was_chosen = true;
+  blocks_.on_whole(block);
+  end(5, 50'000);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 48'000U);
+  EXPECT_EQ(delivered_[0].user_end, PROFD_END_BEFORE_START);
+}
+
+// Finds a block of another user's process, of the session that had the slot.
+TEST_F(OpenBlocksTest, ABlockOfAnEarlierSessionIsNotDeliveredToALaterOneOfItsSlot) {
+  open(0, 0);
+  close(0, 1000);
+  open(0, 5000);
+  start(5, 900);
+  end(5, 90'000);
+  blocks_.on_whole(whole(900, 90'000));
+  EXPECT_TRUE(delivered_.empty());
+}
+
+TEST_F(OpenBlocksTest, AWindowsBlockIsCutInTwo) {
+  open(0, 0);
+  start(5, 100);
+  blocks_.move(0, 1, 50'000 * kUs);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_TRUE(delivered_[0].is_ongoing);
+  EXPECT_EQ(delivered_us(1), 49'900U);
+  start(6, 49'000);  // it was deferred
+  blocks_.close(0, std::nullopt);
+  end(5, 90'000);
+  end(6, 90'000);
+  EXPECT_EQ(delivered_us(1), 49'900U + 1000U);
+  EXPECT_EQ(delivered_us(2), 80'000U);
+  EXPECT_FALSE(delivered_.back().is_ongoing);
+}
+
+TEST_F(OpenBlocksTest, ABlockWithoutRoomIsCountedWithItsTime) {
+  open(0, 0);
+  user_ = 1000;
+  std::uint64_t id = 0;
+  while (blocks_.bytes() < OpenBlocks::kMaxBytesOfUser / 2) start(++id, 100);
+  const std::uint64_t half = id;
+  for (std::uint64_t i = 0; i < half + 100; ++i) start(++id, 100);
+  EXPECT_LE(blocks_.bytes(), OpenBlocks::kMaxBytesOfUser);
+  EXPECT_EQ(blocks_.size(), id);
+  end(id, 400);
+  EXPECT_TRUE(delivered_.empty());
+  EXPECT_EQ(blocks_.ledger(0).no_room, (BlockTerm{.blocks = 1, .ns = 300 * kUs}));
+  // Another user, and root, still have room.
+  user_ = 1001;
+  start(++id, 100);
+  end(id, 400);
+  user_ = 0;
+  start(++id, 100);
+  end(id, 400);
+  EXPECT_EQ(delivered_.size(), 2U);
+  EXPECT_EQ(blocks_.ledger(0).no_room.blocks, 1U);
+}
+
+TEST_F(OpenBlocksTest, WithoutASessionNothingIsKept) {
+  start(5, 100);
+  end(6, 100);
+  blocks_.on_whole(whole(100, 90'000));
+  EXPECT_EQ(blocks_.size(), 0U);
+  open(0, 1000);
+  tick(2000);
+  tick(9 * kSecond);
+  EXPECT_EQ(blocks_.ledger(0).no_start, 0U);
+  EXPECT_TRUE(delivered_.empty());
+}
+
+}  // namespace
+}  // namespace profd
