@@ -4,47 +4,25 @@
 #include <bpf/libbpf.h>
 #include <bpf/sampler.skel.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdarg>
 #include <cstring>
+#include <string_view>
 #include <tuple>
+
+#include "collectors/bpf/iterators.h"
+#include "collectors/bpf/object_errors.h"
 
 namespace profd {
 namespace {
 
-// libbpf prints to stderr. Errors have what matters, and the end of the verifier's log.
-int discard_log(libbpf_print_level, const char*, va_list) noexcept { return 0; }
-
-Error load_error(int code, const std::vector<char>& log) {
-  std::string message = "could not load the BPF programs: " + std::string(std::strerror(-code));
-  constexpr std::size_t kShown = 400;  // the log ends with the reason
-  const std::string_view text(log.data(), ::strnlen(log.data(), log.size()));
-  if (!text.empty()) {
-    message += "; verifier: ";
-    message += text.substr(text.size() > kShown ? text.size() - kShown : 0);
+Result<HashKey> draw_hash_key() {
+  HashKey key{};
+  if (::getrandom(key.data(), sizeof(key), 0) != static_cast<ssize_t>(sizeof(key))) {
+    return fail_errno("could not read random bytes for the hash key");
   }
-  const bool denied = code == -EPERM || code == -EACCES;
-  return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kUnsupported, std::move(message),
-              denied ? "run profd as root or with CAP_BPF and CAP_PERFMON" : "");
-}
-
-// Sets the programs' hash key, which is in their read-only data, to a random value for each load.
-Result<void> draw_hash_key(bpf_object* object) {
-  bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, object) {
-    if (!std::string_view(bpf_map__name(map)).ends_with(".rodata")) continue;
-    std::size_t size = 0;
-    void* data = const_cast<void*>(bpf_map__initial_value(map, &size));
-    if (data == nullptr || ::getrandom(data, 2 * sizeof(std::uint64_t), 0) < 0) {
-      return fail_errno("could not read random bytes for the hash key");
-    }
-    return {};
-  }
-  return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
+  return key;
 }
 
 // Whether the kernel can run a program at the entry of a function. It cannot without
@@ -96,6 +74,19 @@ std::vector<T> values_in(const std::string& bytes) {
 
 }  // namespace
 
+Result<void> set_hash_key(bpf_object* object, const HashKey& key) {
+  bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, object) {
+    if (!std::string_view(bpf_map__name(map)).ends_with(".rodata")) continue;
+    std::size_t size = 0;
+    void* const data = const_cast<void*>(bpf_map__initial_value(map, &size));
+    if (data == nullptr || size < sizeof(key)) break;
+    std::memcpy(data, key.data(), sizeof(key));
+    return {};
+  }
+  return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
+}
+
 void Programs::Close::operator()(bpf_object* object) const noexcept { bpf_object__close(object); }
 
 std::span<const std::byte> Programs::built_in() {
@@ -116,7 +107,10 @@ Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t r
   Programs programs;
   programs.object_.reset(bpf_object__open_mem(object.data(), object.size(), &options));
   if (!programs.object_) return fail_errno("could not open the BPF object");
-  if (auto drawn = draw_hash_key(programs.object_.get()); !drawn) return drawn.error();
+  const auto key = draw_hash_key();
+  if (!key) return key.error();
+  programs.hash_key_ = *key;
+  if (auto set = set_hash_key(programs.object_.get(), *key); !set) return set.error();
 
   choose_unmap_hooks(programs.object_.get());
   bpf_map* rings = bpf_object__find_map_by_name(programs.object_.get(), "profd_rings");
@@ -127,7 +121,7 @@ Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t r
   }
   bpf_map__set_max_entries(rings, static_cast<std::uint32_t>(cpus));
   if (const int code = bpf_object__load(programs.object_.get()); code != 0) {
-    return load_error(code, log);
+    return load_error("could not load the BPF programs", code, log);
   }
   if (auto made = programs.make_rings(ring_bytes); !made) return made.error();
   const auto outer = programs.map("profd_rings");
@@ -183,46 +177,26 @@ Result<UniqueFd> Programs::attach_tracepoint(const char* name) const {
   return link;
 }
 
-// The whole output of an iterator over tasks or programs.
-Result<std::string> Programs::read_iterator(const char* name, std::uint32_t only_tgid) const {
-  const auto fd = program(name);
+Result<std::string> Programs::read(const char* iterator, std::uint32_t only_tgid) const {
+  const auto fd = program(iterator);
   if (!fd) return fd.error();
-  bpf_iter_link_info info{};
-  info.task.tid = only_tgid;
-  bpf_link_create_opts options{};
-  options.sz = sizeof(options);
-  options.iter_info = &info;
-  options.iter_info_len = sizeof(info);
-  const UniqueFd link(bpf_link_create(*fd, 0, BPF_TRACE_ITER, &options));
-  if (!link.valid()) return fail_errno(std::string("could not read the iterator ") + name);
-  const UniqueFd iterator(bpf_iter_create(link.get()));
-  if (!iterator.valid()) return fail_errno(std::string("could not read the iterator ") + name);
-
-  std::string bytes;
-  std::array<char, 1 << 14> chunk;
-  for (;;) {
-    const ssize_t got = ::read(iterator.get(), chunk.data(), chunk.size());
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return fail_errno(std::string("could not read the iterator ") + name);
-    if (got == 0) return bytes;
-    bytes.append(chunk.data(), static_cast<std::size_t>(got));
-  }
+  return read_iterator(*fd, iterator, only_tgid);
 }
 
 Result<std::vector<profd_task>> Programs::list_tasks(std::uint32_t only_tgid) const {
-  const auto bytes = read_iterator("profd_tasks", only_tgid);
+  const auto bytes = read("profd_tasks", only_tgid);
   if (!bytes) return bytes.error();
   return values_in<profd_task>(*bytes);
 }
 
 Result<std::vector<profd_running_code>> Programs::list_running_code() const {
-  const auto bytes = read_iterator("profd_running", 0);
+  const auto bytes = read("profd_running", 0);
   if (!bytes) return bytes.error();
   return values_in<profd_running_code>(*bytes);
 }
 
 Result<std::vector<BpfFunction>> Programs::list_bpf_functions() const {
-  const auto bytes = read_iterator("profd_bpf_functions", 0);
+  const auto bytes = read("profd_bpf_functions", 0);
   if (!bytes) return bytes.error();
   std::vector<BpfFunction> functions;
   for (const profd_bpf_function& function : values_in<profd_bpf_function>(*bytes)) {

@@ -6,7 +6,9 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +25,12 @@ struct bpf_object;
 
 namespace profd {
 
+// What the programs hash with. Two objects whose ids are compared need the same one.
+using HashKey = std::array<std::uint64_t, 2>;
+
+// Writes the key into the read-only data of an object that is not loaded yet, which begins with it.
+[[nodiscard]] Result<void> set_hash_key(bpf_object* object, const HashKey& key);
+
 class Programs {
  public:
   // Loads and verifies the programs. `object` is the ELF image, borrowed for the call. `ring_bytes`
@@ -36,6 +44,9 @@ class Programs {
   // may.
   [[nodiscard]] Result<int> map(const char* name) const;
   [[nodiscard]] Result<int> program(const char* name) const;
+
+  // Drawn at each load.
+  [[nodiscard]] const HashKey& hash_key() const { return hash_key_; }
 
   // One ring for each possible CPU.
   [[nodiscard]] const std::vector<UniqueFd>& rings() const { return rings_; }
@@ -67,8 +78,9 @@ class Programs {
 
   Programs() = default;
   Result<void> make_rings(std::size_t ring_bytes);
-  [[nodiscard]] Result<std::string> read_iterator(const char* name, std::uint32_t only_tgid) const;
+  [[nodiscard]] Result<std::string> read(const char* iterator, std::uint32_t only_tgid) const;
 
+  HashKey hash_key_{};
   std::unique_ptr<bpf_object, Close> object_;
   std::vector<UniqueFd> rings_;
   std::unique_ptr<GracePeriods> grace_periods_;  // uses the maps and rings

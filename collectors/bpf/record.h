@@ -40,8 +40,8 @@ using Record = std::variant<SampleView, DeferredSampleView, MappingView, Process
 // or the start of a block with such a sample.
 [[nodiscard]] std::uint32_t sessions_of_refused(std::span<const std::byte> bytes);
 
-// The output of the iterator profd_open_blocks: whole blocks in a row, aligned to 8 bytes. The views
-// borrow the bytes. None where anything else is in it.
+// The output of the iterator profd_open_blocks: whole blocks in a row, aligned to 8 bytes. The
+// views borrow the bytes. None where anything else is in it.
 [[nodiscard]] std::optional<std::vector<WholeBlockView>> parse_open_blocks(
     std::span<const std::byte> bytes);
 

@@ -1,7 +1,5 @@
 #include "collectors/sampling/sampler.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <numeric>
 #include <utility>
 
+#include "collectors/bpf/cpu_sums.h"
 #include "collectors/bpf/programs.h"
 #include "collectors/bpf/record.h"
 #include "collectors/files/mapped_files.h"
@@ -42,22 +41,6 @@ constexpr std::chrono::seconds kMaxBalancedAge{6};
 Rank rank_of(const Target& target) {
   if (target.restrict_to) return Rank::kUnprivileged;
   return target.is_window ? Rank::kContinuous : Rank::kPrivileged;
-}
-
-// The sums over all CPUs, word by word: the struct has 64-bit counters only.
-Result<profd_counters> sum_counters(int map) {
-  constexpr std::size_t kWords = sizeof(profd_counters) / sizeof(std::uint64_t);
-  using Words = std::array<std::uint64_t, kWords>;
-  static_assert(sizeof(Words) == sizeof(profd_counters));
-  std::vector<Words> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
-  const std::uint32_t zero = 0;
-  if (bpf_map_lookup_elem(map, &zero, cpus.data()) != 0)
-    return fail_errno("could not read the counters");
-  Words total{};
-  for (const Words& words : cpus) {
-    for (std::size_t i = 0; i < kWords; ++i) total[i] += words[i];
-  }
-  return std::bit_cast<profd_counters>(total);
 }
 
 bool is_balanced(const profd_counters& counters) {
@@ -320,7 +303,7 @@ void KernelSampler::on_sample(const SampleView& sample) noexcept {
 }
 
 profd_counters KernelSampler::counters() const {
-  const auto sum = sum_counters(counters_map_);
+  const auto sum = sum_of_cpus<profd_counters>(counters_map_);
   return sum ? *sum : profd_counters{};
 }
 
