@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint32_t kCertain = 0;  // as a chance
 
-// The programs stay so long after the last session (switch_watch.h); later ones use ids again.
+// The programs stay so long after the last session (switch_watch.h), and send ends until then.
 constexpr std::uint64_t kIdsLastNs = 5'000'000'000;
 
 constexpr std::uint32_t slot_bit(SessionSlot slot) { return std::uint32_t{1} << slot; }

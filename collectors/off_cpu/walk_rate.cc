@@ -1,0 +1,44 @@
+#include "collectors/off_cpu/walk_rate.h"
+
+#include <algorithm>
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kNsOfSecond = 1'000'000'000;
+constexpr std::uint32_t kMaxFall = 16;  // in one interval
+
+}  // namespace
+
+// A chance of 2^32 for a mean of T: 2^32 / (T / 1,024).
+std::uint32_t WalkRate::scale_of_certain(std::uint64_t long_ns) {
+  const std::uint64_t scale = (std::uint64_t{1} << 42) / std::max<std::uint64_t>(long_ns, 1);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(scale, 1, UINT32_MAX));
+}
+
+WalkRate::WalkRate(std::uint64_t long_ns, std::uint32_t walks_per_second, unsigned cpus)
+    : long_ns_(long_ns),
+      walks_per_second_(std::uint64_t{walks_per_second} * cpus / 2),
+      scale_(scale_of_certain(long_ns)) {}
+
+std::uint32_t WalkRate::update(const profd_switch_counters& sum, std::uint64_t now_ns) {
+  const std::uint64_t walks = sum.walks_by_chance - walks_before_;
+  const std::uint64_t elapsed_ns = now_ns - before_ns_;
+  const bool is_first = before_ns_ == 0;
+  walks_before_ = sum.walks_by_chance;
+  before_ns_ = now_ns;
+  if (is_first) return scale_;
+  // A pause of an hour is no reason for an hour's walks.
+  const std::uint64_t share_ns = std::min(elapsed_ns, kNsOfSecond);
+  const std::uint64_t wanted =
+      std::max<std::uint64_t>(walks_per_second_ * share_ns / kNsOfSecond, 1);
+  const std::uint64_t scale = scale_;
+  const std::uint64_t highest = std::max(scale + scale / 4, scale + 1);
+  const std::uint64_t next = walks == 0 ? highest : scale * wanted / walks;
+  const std::uint64_t lowest = std::max<std::uint64_t>(scale / kMaxFall, 1);
+  scale_ = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(std::clamp(next, lowest, highest), scale_of_certain(long_ns_)));
+  return scale_;
+}
+
+}  // namespace profd
