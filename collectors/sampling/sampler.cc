@@ -202,7 +202,7 @@ Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& t
   const auto set = events_->use(event, owner, counters());
   if (!set) return set.error();
   take_slot(*slot, *set, owner);
-  if (auto added = filter_->add(*slot, *set, target, owner); !added) {
+  if (auto added = filter_->add(*slot, EventUse{.event_set = *set}, target, owner); !added) {
     abandon(*slot);
     return added.error();
   }
@@ -227,7 +227,7 @@ Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
   const unsigned set = slots_[slot].event_set;
   take_slot(*next, set, uses_.owner(slot));
   events_->share(set);
-  filter_->move_target(slot, *next, set);
+  filter_->move_target(slot, *next, EventUse{.event_set = set});
   wait_for_last_samples(slot);
   return *next;
 }

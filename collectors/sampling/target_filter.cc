@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "collectors/host/clock.h"
 #include "collectors/host/mounts.h"
 #include "collectors/sampling/slot_masks.h"
 #include "formats/base/unique_fd.h"
@@ -69,6 +70,7 @@ Result<TargetFilter> TargetFilter::open(const Programs& programs) {
   void* memory = ::mmap(nullptr, sizeof(profd_filter), PROT_READ | PROT_WRITE, MAP_SHARED, *map, 0);
   if (memory == MAP_FAILED) return fail_errno("could not map the filter");
   filter.filter_.reset(static_cast<profd_filter*>(memory));
+  filter.raise_match_generation();  // 0 is that of a thread that was never matched
   for (const auto& [name, fd] :
        {std::pair{"profd_comms", &filter.comms_}, std::pair{"profd_uids", &filter.uids_},
         std::pair{"profd_cgroups", &filter.cgroups_}}) {
@@ -83,7 +85,7 @@ Result<TargetFilter> TargetFilter::open(const Programs& programs) {
   return filter;
 }
 
-Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Target& target,
+Result<void> TargetFilter::add(SessionSlot slot, const EventUse& use, const Target& target,
                                const SessionOwner& owner) {
   if (auto added = add_criteria(slot, target); !added) {
     stop_matching(slot);
@@ -97,8 +99,8 @@ Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Targe
   const bool is_of_user = owner.rank == Rank::kUnprivileged;
   if (is_of_user) set_bit(filter_->of_users, slot);
   std::atomic_ref(filter_->announcements).fetch_add(1, std::memory_order_release);
-  set_bit(filter_->event_set[event_set], slot);
-  set_bit(filter_->live, slot);
+  set_use(slot, use);
+  set_live(slot);
   // Pids are added when the slot is live: a child that a target forks now joins a session only
   // while it is live.
   if (target.pids.empty()) return {};
@@ -107,6 +109,33 @@ Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Targe
                            .from_exec = target.from_exec,
                            .user = is_of_user ? std::optional(owner.user) : std::nullopt});
   return {};
+}
+
+void TargetFilter::set_use(SessionSlot slot, const EventUse& use) {
+  if (use.event_set) set_bit(filter_->event_set[*use.event_set], slot);
+  if (use.blocked) set_bit(filter_->blocked, slot);
+  if (use.runnable) set_bit(filter_->runnable, slot);
+}
+
+// A block of the session that had the slot before may end as soon as the slot is live again: its
+// thread's match must be an old one by then.
+void TargetFilter::set_live(SessionSlot slot) {
+  const auto now = static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC));
+  std::atomic_ref(filter_->began_ns[slot]).store(now, std::memory_order_release);
+  raise_match_generation();
+  set_bit(filter_->live, slot);
+  raise_match_generation();
+}
+
+void TargetFilter::raise_match_generation() {
+  std::atomic_ref(filter_->match_generation).fetch_add(1, std::memory_order_acq_rel);
+}
+
+// Targets that were added by now are matched from now on.
+Result<bool> TargetFilter::has_begun(SessionSlot slot) {
+  auto begun = processes_->has_begun(slot);
+  if (begun && *begun) raise_match_generation();
+  return begun;
 }
 
 Result<void> TargetFilter::add_criteria(SessionSlot slot, const Target& target) {
@@ -158,18 +187,23 @@ Result<void> TargetFilter::add_cgroups(SessionSlot slot, const std::vector<std::
 }
 
 // A tick reads `all` once, so one store switches both slots. Everything else is set before it.
-void TargetFilter::move_target(SessionSlot from, SessionSlot to, unsigned event_set) {
-  set_bit(filter_->event_set[event_set], to);
-  set_bit(filter_->live, to);
+void TargetFilter::move_target(SessionSlot from, SessionSlot to, const EventUse& use) {
+  set_use(to, use);
+  set_live(to);
   const std::uint32_t both = bit(from) | bit(to);
   std::atomic_ref(filter_->all).fetch_xor(both, std::memory_order_acq_rel);
+  raise_match_generation();
 }
 
-void TargetFilter::stop_matching(SessionSlot slot) { clear_bit(filter_->live, slot); }
+void TargetFilter::stop_matching(SessionSlot slot) {
+  clear_bit(filter_->live, slot);
+  raise_match_generation();
+}
 
 void TargetFilter::remove(SessionSlot slot) {
   for (std::uint32_t* mask : {&filter_->all, &filter_->by_comm, &filter_->by_uid,
-                              &filter_->by_cgroup, &filter_->of_users, &filter_->restricted}) {
+                              &filter_->by_cgroup, &filter_->of_users, &filter_->restricted,
+                              &filter_->blocked, &filter_->runnable}) {
     clear_bit(*mask, slot);
   }
   for (std::uint32_t& mask : filter_->event_set) clear_bit(mask, slot);
@@ -180,6 +214,7 @@ void TargetFilter::remove(SessionSlot slot) {
     bpf_map_delete_elem(cgroups_, &place);
   }
   processes_->remove(slot);
+  raise_match_generation();
 }
 
 bool TargetFilter::has_targets(SessionSlot slot) {

@@ -24,22 +24,31 @@
 
 namespace profd {
 
+// Which samples a slot takes.
+struct EventUse {
+  std::optional<unsigned> event_set{};  // ticks of this one
+  bool blocked = false;                 // blocks of threads that wait for something
+  bool runnable = false;                // and of those that wait for a CPU
+
+  [[nodiscard]] bool has_blocks() const { return blocked || runnable; }
+};
+
 class TargetFilter {
  public:
   // Also finds the cgroup v2 mount. `programs` must outlive the filter.
   static Result<TargetFilter> open(const Programs& programs);
 
-  // Makes the slot live for the ticks of an event set. After an error no further tick matches it,
-  // and it is to be removed.
-  Result<void> add(SessionSlot slot, unsigned event_set, const Target& target,
+  // Makes the slot live for the ticks of an event set, or for blocks. After an error no further
+  // tick matches it, and it is to be removed.
+  Result<void> add(SessionSlot slot, const EventUse& use, const Target& target,
                    const SessionOwner& owner);
 
   // ProcessTargets::has_begun(): a target by pids has begun after some calls.
-  [[nodiscard]] Result<bool> has_begun(SessionSlot slot) { return processes_->has_begun(slot); }
+  [[nodiscard]] Result<bool> has_begun(SessionSlot slot);
 
   // Of two slots that match all processes: `from` does so until now, `to` from now on, and each
-  // tick matches exactly one of them. `event_set` is that of `from`.
-  void move_target(SessionSlot from, SessionSlot to, unsigned event_set);
+  // tick matches exactly one of them. `use` is that of `from`.
+  void move_target(SessionSlot from, SessionSlot to, const EventUse& use);
 
   // No tick that begins after the call matches the slot. A tick that runs now still may,
   // until a grace period is over (collectors/bpf/grace_periods.h).
@@ -64,6 +73,9 @@ class TargetFilter {
   TargetFilter() = default;
   Result<void> add_criteria(SessionSlot slot, const Target& target);
   Result<void> add_cgroups(SessionSlot slot, const std::vector<std::string>& cgroups);
+  void set_use(SessionSlot slot, const EventUse& use);
+  void set_live(SessionSlot slot);
+  void raise_match_generation();
 
   std::unique_ptr<profd_filter, Unmap> filter_;
   std::optional<ProcessTargets> processes_;

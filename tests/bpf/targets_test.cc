@@ -74,7 +74,7 @@ class TargetsTest : public testing::Test {
   void begin(SessionSlot slot, std::uint32_t pid, std::optional<uid_t> user) {
     SessionOwner owner;
     if (user) owner = {.rank = Rank::kUnprivileged, .user = *user};
-    ASSERT_TRUE(filter_->add(slot, 0, target_of_pid(pid), owner));
+    ASSERT_TRUE(filter_->add(slot, EventUse{.event_set = 0}, target_of_pid(pid), owner));
     wait_until([&] {
       const auto begun = filter_->has_begun(slot);
       EXPECT_TRUE(begun) << begun.error().message;
@@ -191,7 +191,7 @@ TEST_F(TargetsTest, ASessionWithMoreProcessesThanItsUserMayHaveDoesNotBegin) {
   map_->open_account(10, kUser);
   ASSERT_EQ(fill(10, kEighth - 5), kEighth - 5);
   const Workload workload({"chain", "10"});
-  ASSERT_TRUE(filter_->add(0, 0, target_of_pid(workload.pid()),
+  ASSERT_TRUE(filter_->add(0, EventUse{.event_set = 0}, target_of_pid(workload.pid()),
                            {.rank = Rank::kUnprivileged, .user = kUser}));
   std::optional<Error> error;
   wait_until([&] {
@@ -271,7 +271,7 @@ TEST_F(TargetsTest, AllProcessesOfADeepChainAreTargets) {
 TEST_F(TargetsTest, ASessionThatIsRemovedWhileItBeginsLeavesNoEntry) {
   const Workload workload({"chain", "20"});
   for (int calls = 0; calls < 10; ++calls) {
-    ASSERT_TRUE(filter_->add(0, 0, target_of_pid(workload.pid()), {}));
+    ASSERT_TRUE(filter_->add(0, EventUse{.event_set = 0}, target_of_pid(workload.pid()), {}));
     EXPECT_TRUE(filter_->has_targets(0)) << "it has not begun";
     for (int i = 0; i < calls; ++i) {
       ASSERT_TRUE(filter_->has_begun(0));

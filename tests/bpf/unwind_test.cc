@@ -95,7 +95,7 @@ void UnwindTest::TearDown() {
 void UnwindTest::sample(std::vector<std::uint32_t> pids) {
   Target target;
   target.pids = std::move(pids);
-  const auto added = filter_->add(0, 0, target, {});
+  const auto added = filter_->add(0, EventUse{.event_set = 0}, target, {});
   ASSERT_TRUE(added) << added.error().message;
   const auto guard = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   for (bool has_begun = false; !has_begun;) {
