@@ -1,0 +1,152 @@
+#include "collectors/sampling/switch_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "collectors/bpf/cpu_sums.h"
+#include "collectors/bpf/kernel_calls.h"
+#include "collectors/sampling/slot_masks.h"
+
+namespace profd {
+namespace {
+
+// Threads that a thread starts before it is watched are found by another run: nearly always two
+// are enough.
+constexpr unsigned kMaxWatchRuns = 8;
+
+std::uint64_t monotonic_ns(SwitchWatch::Clock::time_point time) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+}
+
+unsigned number_of_cpus() {
+  return static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+void set_default_rate(profd_block_rate& rate) {
+  rate.scale = WalkRate::scale_of_certain(PROFD_BLOCK_LONG_NS);
+  rate.walks_per_second = PROFD_WALKS_PER_SECOND;
+  rate.burst = PROFD_WALK_BURST;
+  rate.new_sites_per_second = PROFD_NEW_SITES_PER_SECOND;
+  rate.long_ns = PROFD_BLOCK_LONG_NS;
+}
+
+}  // namespace
+
+// The hook at forks comes first: what it does not see, a run of the iterator does.
+Result<SwitchWatch::Loaded> SwitchWatch::load_and_attach(const Programs& programs) {
+  auto loaded = SwitchPrograms::load(programs);
+  if (!loaded) return loaded.error();
+  set_default_rate(loaded->rate());
+  if (auto learned = loaded->learn_identity(); !learned) return learned.error();
+  std::vector<UniqueFd> links;
+  for (const char* const name : {"profd_switch_fork", "profd_switch"}) {
+    auto link = loaded->attach_tracepoint(name);
+    if (!link) return link.error();
+    links.push_back(std::move(*link));
+  }
+  return Loaded(std::make_shared<Attached>(
+      Attached{.programs = std::move(*loaded), .links = std::move(links)}));
+}
+
+void SwitchWatch::need(SessionSlot slot) {
+  needed_ |= bit(slot);
+  starts_.insert_or_assign(slot, Start{});
+  if (!loaded_) (void)take_loaded();
+}
+
+// After an error the next call tries again.
+Result<bool> SwitchWatch::take_loaded() {
+  if (!loading_.valid()) {
+    loading_ = programs_->kernel_calls().run(
+        [programs = programs_] { return load_and_attach(*programs); });
+    return false;
+  }
+  if (!KernelCalls::has_returned(loading_)) return false;
+  auto loaded = loading_.get();
+  if (!loaded) return loaded.error();
+  loaded_ = std::move(*loaded);
+  walk_rate_.emplace(PROFD_BLOCK_LONG_NS, PROFD_WALKS_PER_SECOND, number_of_cpus());
+  return true;
+}
+
+Result<bool> SwitchWatch::has_begun(SessionSlot slot) {
+  const auto start = starts_.find(slot);
+  if (start == starts_.end()) return true;
+  if (!loaded_) {
+    auto is_loaded = take_loaded();
+    if (!is_loaded || !*is_loaded) return is_loaded;
+  }
+  auto begun = watch(start->second);
+  if (begun && !*begun) return false;
+  starts_.erase(start);
+  return begun;
+}
+
+Result<bool> SwitchWatch::watch(Start& start) {
+  if (start.watching.valid()) {
+    if (!KernelCalls::has_returned(start.watching)) return false;
+    const auto added = start.watching.get();
+    if (!added) return added.error();
+    if (*added == 0 || ++start.runs == kMaxWatchRuns) return true;
+  }
+  start.watching = programs_->kernel_calls().run(
+      [loaded = loaded_] { return loaded->programs.watch_threads(); });
+  return false;
+}
+
+SwitchWatch::OpenList SwitchWatch::list_open_blocks() {
+  if (!loaded_) return {};
+  return programs_->kernel_calls().run(
+      [loaded = loaded_] { return loaded->programs.list_open_blocks(); });
+}
+
+void SwitchWatch::release(SessionSlot slot, Clock::time_point now) {
+  starts_.erase(slot);
+  if ((needed_ & bit(slot)) == 0) return;
+  needed_ &= ~bit(slot);
+  released_ = now;
+}
+
+void SwitchWatch::tick(Clock::time_point now) {
+  if (!loaded_ || now < next_rate_) return;
+  next_rate_ = now + std::chrono::nanoseconds(WalkRate::kIntervalNs);
+  const auto sum = loaded_->programs.block_counters();
+  if (!sum) return;
+  const std::uint32_t scale = walk_rate_->update(*sum, monotonic_ns(now));
+  std::atomic_ref(loaded_->programs.rate().scale).store(scale, std::memory_order_relaxed);
+}
+
+void SwitchWatch::detach_unneeded(Clock::time_point now) {
+  if (needed_ != 0 || now < released_ + kKept) return;
+  if (loading_.valid()) (void)take_loaded();
+  if (loaded_) close();
+}
+
+// No slot has blocks any more, so the counters that balance do not change.
+void SwitchWatch::close() {
+  if (const auto sum = loaded_->programs.counters()) add_counters(closed_, *sum);
+  if (const auto sum = loaded_->programs.block_counters()) add_counters(closed_blocks_, *sum);
+  walk_rate_.reset();
+  (void)programs_->kernel_calls().run(
+      [loaded = std::exchange(loaded_, Loaded())]() mutable { loaded.reset(); });
+}
+
+profd_counters SwitchWatch::counters() const {
+  profd_counters sum = closed_;
+  if (!loaded_) return sum;
+  if (const auto now = loaded_->programs.counters()) add_counters(sum, *now);
+  return sum;
+}
+
+profd_switch_counters SwitchWatch::block_counters() const {
+  profd_switch_counters sum = closed_blocks_;
+  if (!loaded_) return sum;
+  if (const auto now = loaded_->programs.block_counters()) add_counters(sum, *now);
+  return sum;
+}
+
+}  // namespace profd
