@@ -12,12 +12,17 @@
 #include <utility>
 
 #include "collectors/bpf/cpu_sums.h"
+#include "collectors/bpf/kernel_calls.h"
 #include "collectors/bpf/programs.h"
 #include "collectors/bpf/record.h"
 #include "collectors/files/mapped_files.h"
+#include "collectors/host/clock.h"
 #include "collectors/host/host_checks.h"
+#include "collectors/off_cpu/open_blocks.h"
 #include "collectors/sampling/event_sets.h"
 #include "collectors/sampling/session_slots.h"
+#include "collectors/sampling/slot_masks.h"
+#include "collectors/sampling/switch_watch.h"
 #include "collectors/sampling/target_filter.h"
 #include "collectors/sampling/unmap_watch.h"
 #include "collectors/unwinding/unwinding.h"
@@ -41,6 +46,27 @@ constexpr std::chrono::seconds kMaxBalancedAge{6};
 Rank rank_of(const Target& target) {
   if (target.restrict_to) return Rank::kUnprivileged;
   return target.is_window ? Rank::kContinuous : Rank::kPrivileged;
+}
+
+std::uint64_t monotonic_now_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
+
+// What a slot of the event uses, without its event set.
+EventUse block_use_of(const EventSpec& event) {
+  EventUse use;
+  use.blocked = event.kind == EventKind::kOffCpu || event.kind == EventKind::kWall;
+  use.runnable = event.kind == EventKind::kRunnable || event.kind == EventKind::kWall;
+  return use;
+}
+
+BlockTerm to_term(const profd_block_term& term) { return {.blocks = term.count, .ns = term.ns}; }
+
+// The kernel's terms; those of user space stay.
+void set_kernel_terms(BlockLedger& ledger, const profd_block_counters& counters) {
+  ledger.blocked = to_term(counters.blocked);
+  ledger.sampled = to_term(counters.sampled);
+  ledger.long_unsampled = to_term(counters.long_unsampled);
+  ledger.short_unsampled = to_term(counters.short_unsampled);
+  std::ranges::transform(counters.lost, ledger.lost.begin(), to_term);
 }
 
 bool is_balanced(const profd_counters& counters) {
@@ -69,6 +95,9 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] SamplerLedger ledger() override;
   [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override;
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding_->stats(); }
+  [[nodiscard]] bool needs(const ProcessKey& process) const override {
+    return open_blocks_->has(process);
+  }
   void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                          EncodeTable encode) override {
     unwinding_->set_jit_code_rows(process, owner, area, std::move(encode));
@@ -84,13 +113,24 @@ class KernelSampler final : public Sampler, private SampleSink {
   // A session's place. The kernel's counters only grow, so a slot's counts are those since its
   // start.
   struct Slot {
-    unsigned event_set = 0;
-    SlotLedger before;  // the slot's counters when the session started
+    EventUse use{};
+    EventKind kind = EventKind::kPerf;
+    SlotLedger before{};          // the slot's counters when the session started
+    BlockLedger blocks_before{};  // the kernel's terms of its blocks then
     std::uint64_t received = 0;
+    bool has_targets = false;  // all of them are in the filter
+    bool has_blocks_begun = false;
+    SwitchWatch::OpenList open_list{};  // that of the begin, and later that of the end
     // Since no tick matches it:
     std::optional<std::uint64_t> grace_period{};
     std::uint64_t opens = 0;  // MappedFiles::submitted() by then
     Clock::time_point opens_end{};
+    bool is_listed = false;  // the list of the end was made, or could not be
+    std::optional<std::vector<std::uint64_t>> open_ids{};  // of the last list
+
+    [[nodiscard]] bool waits_for_list() const {
+      return has_blocks_begun && grace_period && !is_listed;
+    }
   };
 
   void on_sample(const SampleView& sample) noexcept override;
@@ -100,24 +140,36 @@ class KernelSampler final : public Sampler, private SampleSink {
   }
   void on_process(const ProcessView& process) noexcept override { sink_.on_process(process); }
   void on_unmap(const UnmapView& unmap) noexcept override { sink_.on_unmap(unmap); }
+  void on_block_end(const BlockEndView& end) noexcept override { open_blocks_->on_end(end); }
+  void on_whole_block(const WholeBlockView& block) noexcept override {
+    open_blocks_->on_whole(block);
+  }
 
   Result<void> add_wake_fd(int fd);
   [[nodiscard]] Result<SessionSlot> find_slot(const SessionOwner& owner);
   void release(SessionSlot slot);
   void abandon(SessionSlot slot);
   [[nodiscard]] SessionOwner owner_of(const Target& target);
-  void take_slot(SessionSlot slot, unsigned event_set, const SessionOwner& owner);
+  void take_slot(SessionSlot slot, const EventUse& use, EventKind kind, const SessionOwner& owner);
+  Result<bool> begin(SessionSlot slot);
+  bool take_open_list(Slot& place);
+  void list_ending_blocks();
+  void deliver_tick(const SampleView& sample);
   void wait_for_last_samples(SessionSlot slot);
   bool settle(SessionSlot slot);
   [[nodiscard]] profd_counters counters() const;
   [[nodiscard]] profd_counters balanced_counters();
   [[nodiscard]] SlotLedger counters_of(SessionSlot slot) const;
+  [[nodiscard]] SlotLedger counts_of(SessionSlot slot) const;
+  [[nodiscard]] BlockLedger block_ledger(SessionSlot slot) const;
 
   SampleSink& sink_;
   MappedFiles files_;
   std::optional<Programs> programs_;
   std::optional<TargetFilter> filter_;
   std::optional<UnmapWatch> unmap_watch_;
+  std::optional<SwitchWatch> switch_watch_;
+  std::optional<OpenBlocks> open_blocks_;
   std::unique_ptr<Unwinding> unwinding_;
   std::unique_ptr<RecordReader> records_;
   UniqueFd wake_;  // an epoll of the descriptors that ask for a drain
@@ -126,6 +178,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   std::array<Slot, PROFD_MAX_SESSIONS> slots_;
   std::optional<EventSets> events_;
   UidOwners owners_;
+  std::uint32_t wall_slots_ = 0;  // a mask: sessions of `wall`
   std::uint64_t received_ = 0;
   Clock::time_point next_refresh_{};
   profd_counters balanced_{};  // the last ones that did, and when
@@ -155,6 +208,9 @@ Result<void> KernelSampler::open(const SamplerOptions& options) {
   auto unmap_watch = UnmapWatch::open(*programs_);
   if (!unmap_watch) return unmap_watch.error();
   unmap_watch_.emplace(std::move(*unmap_watch));
+  switch_watch_.emplace(*programs_);
+  open_blocks_.emplace([this](const ProcessKey& process) { return files_.user_of(process); },
+                       [this](const SampleView& sample) { sink_.on_sample(sample); });
   auto unwinding = Unwinding::open(*programs_, files_, options.unwinding, *this);
   if (!unwinding) return unwinding.error();
   unwinding_ = std::move(*unwinding);
@@ -189,20 +245,36 @@ SessionOwner KernelSampler::owner_of(const Target& target) {
   return owner;
 }
 
-void KernelSampler::take_slot(SessionSlot slot, unsigned event_set, const SessionOwner& owner) {
+void KernelSampler::take_slot(SessionSlot slot, const EventUse& use, EventKind kind,
+                              const SessionOwner& owner) {
   uses_.take(slot, owner);
-  slots_[slot] = Slot{.event_set = event_set, .before = {}};
-  slots_[slot].before = counters_of(slot);
+  Slot& place = slots_[slot];
+  place = Slot();
+  place.use = use;
+  place.kind = kind;
+  place.before = counters_of(slot);
+  if (kind == EventKind::kWall) wall_slots_ |= bit(slot);
+  if (use.has_blocks()) {
+    set_kernel_terms(place.blocks_before, switch_watch_->block_counters().of_session[slot]);
+  }
 }
 
 Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& target) {
   const SessionOwner owner = owner_of(target);
   const auto slot = find_slot(owner);
   if (!slot) return slot.error();
-  const auto set = events_->use(event, owner, counters());
-  if (!set) return set.error();
-  take_slot(*slot, *set, owner);
-  if (auto added = filter_->add(*slot, EventUse{.event_set = *set}, target, owner); !added) {
+  EventUse use = block_use_of(event);
+  if (event.has_ticks()) {
+    const auto set = events_->use(event, owner, counters());
+    if (!set) return set.error();
+    use.event_set = *set;
+  }
+  take_slot(*slot, use, event.kind, owner);
+  if (use.has_blocks()) {
+    switch_watch_->need(*slot);
+    open_blocks_->open(*slot, monotonic_now_ns(), PROFD_BLOCK_LONG_NS);
+  }
+  if (auto added = filter_->add(*slot, use, target, owner); !added) {
     abandon(*slot);
     return added.error();
   }
@@ -210,9 +282,58 @@ Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& t
 }
 
 Result<bool> KernelSampler::has_begun(SessionSlot slot) {
-  auto begun = filter_->has_begun(slot);
+  auto begun = begin(slot);
   if (!begun) abandon(slot);
   return begun;
+}
+
+// A session of blocks begins when all its threads are watched, with the blocks that are open then.
+Result<bool> KernelSampler::begin(SessionSlot slot) {
+  Slot& place = slots_[slot];
+  if (!place.has_targets) {
+    auto added = filter_->has_begun(slot);
+    if (!added || !*added) return added;
+    place.has_targets = true;
+  }
+  if (!place.use.has_blocks()) return true;
+  if (!place.has_blocks_begun) {
+    auto watched = switch_watch_->has_begun(slot);
+    if (!watched || !*watched) return watched;
+    place.has_blocks_begun = true;
+    open_blocks_->begin(slot, monotonic_now_ns());
+    place.open_list = switch_watch_->list_open_blocks();
+  }
+  return !place.open_list.valid() || take_open_list(place);
+}
+
+// Passes on the blocks of a list that was made, and keeps their ids. False: it is not made yet.
+bool KernelSampler::take_open_list(Slot& place) {
+  if (!KernelCalls::has_returned(place.open_list)) return false;
+  place.open_ids.reset();
+  const auto bytes = place.open_list.get();
+  if (!bytes) return true;
+  const auto blocks = parse_open_blocks(std::as_bytes(std::span(*bytes)));
+  if (!blocks) return true;
+  place.open_ids.emplace();
+  place.open_ids->reserve(blocks->size());
+  for (const WholeBlockView& block : *blocks) {
+    place.open_ids->push_back(block.id);
+    unwinding_->on_record(Record(block));
+  }
+  return true;
+}
+
+// Of slots that no switch matches any more: then no block of theirs begins after the list.
+void KernelSampler::list_ending_blocks() {
+  for (Slot& place : slots_) {
+    if (!place.waits_for_list()) continue;
+    if (place.open_list.valid()) {
+      place.is_listed = take_open_list(place);
+    } else if (programs_->grace_periods().is_over(*place.grace_period)) {
+      place.open_list = switch_watch_->list_open_blocks();
+      place.is_listed = !place.open_list.valid();
+    }
+  }
 }
 
 // Of a session that failed to start.
@@ -224,21 +345,37 @@ void KernelSampler::abandon(SessionSlot slot) {
 Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
   const auto next = find_slot(uses_.owner(slot));
   if (!next) return next.error();
-  const unsigned set = slots_[slot].event_set;
-  take_slot(*next, set, uses_.owner(slot));
-  events_->share(set);
-  filter_->move_target(slot, *next, EventUse{.event_set = set});
+  const EventUse use = slots_[slot].use;
+  take_slot(*next, use, slots_[slot].kind, uses_.owner(slot));
+  if (use.event_set) events_->share(*use.event_set);
+  slots_[*next].has_targets = true;
+  if (use.has_blocks()) {
+    switch_watch_->share(*next);
+    open_blocks_->move(slot, *next, monotonic_now_ns());
+    slots_[*next].has_blocks_begun = true;
+  }
+  filter_->move_target(slot, *next, use);
   wait_for_last_samples(slot);
   return *next;
 }
 
 void KernelSampler::release(SessionSlot slot) {
   filter_->remove(slot);
-  events_->release(slots_[slot].event_set, uses_.owner(slot), counters());
+  Slot& place = slots_[slot];
+  if (place.use.event_set) events_->release(*place.use.event_set, uses_.owner(slot), counters());
+  if (place.use.has_blocks()) {
+    if (open_blocks_->is_open(slot)) open_blocks_->close(slot, std::nullopt);
+    switch_watch_->release(slot, Clock::now());
+  }
+  wall_slots_ &= ~bit(slot);
+  // All that a slot may wait for now is its last samples.
+  place.use = EventUse();
+  place.has_blocks_begun = false;
 }
 
 void KernelSampler::end_matching(SessionSlot slot) {
   filter_->stop_matching(slot);
+  if (slots_[slot].use.has_blocks()) open_blocks_->end(slot, monotonic_now_ns());
   wait_for_last_samples(slot);
 }
 
@@ -247,19 +384,24 @@ void KernelSampler::wait_for_last_samples(SessionSlot slot) {
   slots_[slot].grace_period = programs_->grace_periods().begin();
   slots_[slot].opens = files_.submitted();
   slots_[slot].opens_end = Clock::now() + kOpenTimeout;
+  slots_[slot].open_list = {};  // one of the begin is none of the end
 }
 
 bool KernelSampler::is_settled(SessionSlot slot) const {
   const Slot& place = slots_[slot];
   if (place.grace_period && !programs_->grace_periods().is_over(*place.grace_period)) return false;
   if (files_.ended() < place.opens && Clock::now() < place.opens_end) return false;
-  const SlotLedger now = slot_ledger(slot);
+  if (place.waits_for_list()) return false;
+  const SlotLedger now = counts_of(slot);
   return now.taken == std::accumulate(now.lost.begin(), now.lost.end(), now.received);
 }
 
 SlotLedger KernelSampler::stop(SessionSlot slot) {
   if (!slots_[slot].grace_period) end_matching(slot);
   const bool settled = settle(slot);
+  if (const Slot& place = slots_[slot]; place.use.has_blocks()) {
+    open_blocks_->close(slot, place.is_listed ? place.open_ids : std::nullopt);
+  }
   const SlotLedger last = slot_ledger(slot);
   release(slot);
   // Samples that have not arrived may still do so, and must not be counted for another session.
@@ -286,7 +428,11 @@ bool KernelSampler::settle(SessionSlot slot) {
 bool KernelSampler::drain() {
   const bool has_records = records_->drain();
   const bool has_more = unwinding_->poll() || has_records;
-  if (const Clock::time_point now = Clock::now(); now >= next_refresh_) {
+  const Clock::time_point now = Clock::now();
+  list_ending_blocks();
+  open_blocks_->tick(monotonic_now_ns());
+  switch_watch_->tick(now);
+  if (now >= next_refresh_) {
     next_refresh_ = now + kHotplugInterval;
     events_->refresh();
     (void)balanced_counters();
@@ -299,12 +445,33 @@ void KernelSampler::on_sample(const SampleView& sample) noexcept {
   for (std::uint32_t rest = sample.sessions; rest != 0; rest &= rest - 1) {
     ++slots_[static_cast<unsigned>(std::countr_zero(rest))].received;
   }
-  sink_.on_sample(sample);
+  if (sample.block.id != 0) {
+    open_blocks_->on_start(sample);
+  } else {
+    deliver_tick(sample);
+  }
 }
 
+// For sessions of `wall` a tick stands for the time of its period. One record may be of others too.
+void KernelSampler::deliver_tick(const SampleView& sample) {
+  const std::uint32_t of_wall = sample.sessions & wall_slots_;
+  if (of_wall == 0) {
+    sink_.on_sample(sample);
+    return;
+  }
+  SampleView part = sample;
+  part.sessions = sample.sessions & ~of_wall;
+  if (part.sessions != 0) sink_.on_sample(part);
+  part.sessions = of_wall;
+  part.block.ns = sample.period;
+  sink_.on_sample(part);
+}
+
+// Of the sampling programs and of those of off-CPU: none counts what the others do.
 profd_counters KernelSampler::counters() const {
-  const auto sum = sum_of_cpus<profd_counters>(counters_map_);
-  return sum ? *sum : profd_counters{};
+  profd_counters all = switch_watch_->counters();
+  if (const auto sum = sum_of_cpus<profd_counters>(counters_map_)) add_counters(all, *sum);
+  return all;
 }
 
 // A tick that runs while the counters are read is counted as taken and not yet as sent or lost. So
@@ -332,6 +499,19 @@ SlotLedger KernelSampler::counters_of(SessionSlot slot) const {
 }
 
 SlotLedger KernelSampler::slot_ledger(SessionSlot slot) const {
+  SlotLedger ledger = counts_of(slot);
+  if (slots_[slot].use.has_blocks()) ledger.blocks = block_ledger(slot);
+  return ledger;
+}
+
+BlockLedger KernelSampler::block_ledger(SessionSlot slot) const {
+  BlockLedger ledger = open_blocks_->ledger(slot);
+  set_kernel_terms(ledger, switch_watch_->block_counters().of_session[slot]);
+  ledger -= slots_[slot].blocks_before;
+  return ledger;
+}
+
+SlotLedger KernelSampler::counts_of(SessionSlot slot) const {
   SlotLedger ledger = counters_of(slot);
   const SlotLedger& before = slots_[slot].before;
   ledger.taken -= before.taken;
@@ -344,6 +524,7 @@ void KernelSampler::detach_unneeded_hooks() {
   const Clock::time_point now = Clock::now();
   filter_->detach_unneeded_hooks(now);
   unmap_watch_->detach_unneeded_hooks(now);
+  switch_watch_->detach_unneeded(now);
 }
 
 std::vector<BpfFunction> KernelSampler::bpf_functions() const {

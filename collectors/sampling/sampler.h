@@ -109,8 +109,9 @@ class Sampler {
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
 
   // To be called after start() until it is true, every ms or so: continues to add the processes of
-  // the target, which takes some ms where it has pids. Errors: no such process, too many processes;
-  // then the slot is not the session's any more.
+  // the target, which takes some ms where it has pids, and to load the programs of an event that
+  // has_blocks(), which takes some 100 ms. Errors: no such process, too many processes, a kernel
+  // that cannot run these programs; then the slot is not the session's any more.
   [[nodiscard]] virtual Result<bool> has_begun(SessionSlot slot) = 0;
 
   // Moves a window to a new slot: each tick matches exactly one of both, the old one as after
@@ -149,6 +150,10 @@ class Sampler {
   // The functions of the BPF programs that are loaded now, by address. None: they cannot be listed.
   [[nodiscard]] virtual std::vector<BpfFunction> bpf_functions() const = 0;
   [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
+
+  // Whether what is known of the process's code is needed for a block that has not ended, whose
+  // sample comes later.
+  [[nodiscard]] virtual bool needs(const ProcessKey& /*process*/) const { return false; }
 
   // Sets the unwind rows of a process's JIT code, which `encode` makes (unwinding.h).
   virtual void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,

@@ -52,8 +52,10 @@ Result<SwitchWatch::Loaded> SwitchWatch::load_and_attach(const Programs& program
       Attached{.programs = std::move(*loaded), .links = std::move(links)}));
 }
 
+void SwitchWatch::share(SessionSlot slot) { needed_ |= bit(slot); }
+
 void SwitchWatch::need(SessionSlot slot) {
-  needed_ |= bit(slot);
+  share(slot);
   starts_.insert_or_assign(slot, Start{});
   if (!loaded_) (void)take_loaded();
 }

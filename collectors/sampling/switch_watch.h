@@ -4,7 +4,8 @@
 // would become a long one.
 //
 // No call waits: the thread of KernelCalls loads, attaches, watches and closes. Users can make the
-// need come and go many times a second: the 5 s bound that to a load in 5 s. Owned by the io thread.
+// need come and go many times a second: the 5 s bound that to a load in 5 s. Owned by the io
+// thread.
 
 #pragma once
 
@@ -39,6 +40,8 @@ class SwitchWatch {
 
   // The slot needs the programs from now on.
   void need(SessionSlot slot);
+  // The same for a slot that continues another one, whose threads are watched.
+  void share(SessionSlot slot);
 
   // To be called when all targets of the slot are in the filter, until it is true: then the threads
   // of all targets are watched. Errors: the kernel cannot run the programs.

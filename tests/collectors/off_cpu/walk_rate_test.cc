@@ -14,12 +14,12 @@ constexpr unsigned kRateCpus = 2;
 constexpr std::uint32_t kRateOfCpu = 2000;
 constexpr std::uint64_t kWantedWalks = 2000;  // by chance, a second: half of both CPUs'
 
-// A host with a million blocks of 20 us a second, whose chance is scale / 2^32 for each 1,024 ns.
+// A host with a million blocks of 200 us a second, whose chance is scale / 2^32 for each 1,024 ns.
 class SimulatedHost {
  public:
   // An interval with the scale. Returns its walks.
   std::uint64_t run(std::uint32_t scale) {
-    const double chance = static_cast<double>(scale) / 4294967296.0 * 20'000 / 1024;
+    const double chance = static_cast<double>(scale) / 4294967296.0 * 200'000 / 1024;
     const double least = 1.0 / 1024;
     const auto walks = static_cast<std::uint64_t>(100'000 * (chance < least ? least : chance));
     now_ns += WalkRate::kIntervalNs;
