@@ -184,8 +184,8 @@ std::vector<std::string_view> dwarf_losses() {
 std::vector<std::string_view> incomplete_reasons() {
   std::vector<std::string_view> reasons = {incomplete_reason(StackClass::kCompat, 0)};
   for (unsigned end = 0; end < PROFD_END_COUNT; ++end) {
-    // A deferred stack gets its end before it is counted.
-    if (reached_root(end) || end == PROFD_END_DEFERRED) continue;
+    // A deferred stack gets its end before it is counted, and one that was not taken has none.
+    if (reached_root(end) || end == PROFD_END_DEFERRED || !was_taken(end)) continue;
     reasons.push_back(incomplete_reason(StackClass::kUser, end));
   }
   return reasons;

@@ -121,11 +121,12 @@ const SessionSamples& Aggregator::samples(SessionSlot slot) const {
   return sessions_.at(slot).value();
 }
 
-ForgottenImages Aggregator::forget_processes() {
-  const auto needed = [this](const ProcessKey& key) {
-    return std::ranges::any_of(sessions_, [&key](const std::optional<SessionSamples>& session) {
+ForgottenImages Aggregator::forget_processes(const IsNeeded& is_needed) {
+  const auto needed = [&](const ProcessKey& key) {
+    const auto has_samples = [&key](const std::optional<SessionSamples>& session) {
       return session && session->processes.contains(key);
-    });
+    };
+    return std::ranges::any_of(sessions_, has_samples) || (is_needed && is_needed(key));
   };
   if (naming_ != nullptr) naming_->forget_unless(needed);
   return processes_.forget_unless(needed);
@@ -148,11 +149,13 @@ void Aggregator::count_sample(SessionSamples& session, const SampleView& sample,
     added = add_sample(session, sample, hash);
   } catch (const std::exception&) {  // no memory for another process
   }
+  if (sample.block.id == 0) session.tick_ns += sample.block.ns;
   if (!added) {
-    ++session.refused;
+    session.refused += sample.count;
+    session.refused_ns += sample.block.ns;
     return;
   }
-  ++session.samples;
+  session.samples += sample.count;
   session.period_sum += sample.period;
 }
 
@@ -241,11 +244,13 @@ void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
   if (!process.stacks.stacks()[stack].is_timed) return;
   try {
     if (process.jit.is_full()) make_room(session, process, sample.process);
-    if (JitLog::kEntryBytes > room_of(session, process.payer)) return process.jit.drop_time();
-    process.jit.add(stack, sample.time_ns);
+    if (JitLog::kEntryBytes > room_of(session, process.payer)) {
+      return process.jit.drop_time(sample.count);
+    }
+    process.jit.add(stack, sample.time_ns, sample.count);
     charge(session, process.payer, JitLog::kEntryBytes);
   } catch (const std::exception&) {  // no memory
-    process.jit.drop_time();
+    process.jit.drop_time(sample.count);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -64,6 +65,8 @@ struct SessionSamples {
   boost::unordered_flat_map<ProcessKey, ProcessSamples, ProcessKeyHash> processes;
   std::uint64_t samples = 0;     // counted in the stacks
   std::uint64_t refused = 0;     // lost to the memory limit, or to the budget
+  std::uint64_t refused_ns = 0;  // the time of these
+  std::uint64_t tick_ns = 0;     // of all ticks that have a time, refused ones too: those of `wall`
   std::uint64_t period_sum = 0;  // of the samples' periods, in the event's unit
   std::uint64_t bytes = 0;       // of memory, an upper bound
   std::uint64_t limit_bytes = 0;
@@ -109,8 +112,10 @@ class Aggregator final : public SampleSink {
   // The number of mappings over a limit since the last call.
   [[nodiscard]] std::uint64_t take_dropped_mappings() { return processes_.take_dropped(); }
 
-  // Removes the processes that no open session has samples of. The result is for a worker.
-  [[nodiscard]] ForgottenImages forget_processes();
+  // Removes the processes that no open session has samples of, and that `is_needed` is false for:
+  // the first sample of a process may be a block that has not ended. The result is for a worker.
+  using IsNeeded = std::function<bool(const ProcessKey& process)>;
+  [[nodiscard]] ForgottenImages forget_processes(const IsNeeded& is_needed = {});
 
   void on_sample(const SampleView& sample) noexcept override;
   void on_mapping(const MappingView& mapping,

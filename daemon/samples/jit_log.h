@@ -8,9 +8,11 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -33,8 +35,13 @@ class JitLog {
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] bool is_full() const { return entries_.size() >= kMaxEntries; }
 
-  // Throws std::bad_alloc; then nothing has changed.
-  void add(std::uint32_t stack, std::uint64_t time_ns) { entries_.push_back({time_ns, stack, 1}); }
+  // `count` samples of one time; what an entry can't hold of them has no time. Throws
+  // std::bad_alloc; then nothing has changed.
+  void add(std::uint32_t stack, std::uint64_t time_ns, std::uint64_t count = 1) {
+    constexpr std::uint64_t kMaxCount = std::numeric_limits<std::uint32_t>::max();
+    entries_.push_back({time_ns, stack, static_cast<std::uint32_t>(std::min(count, kMaxCount))});
+    time_dropped_ += count - std::min(count, kMaxCount);
+  }
 
   // Makes room for an eighth of kMaxEntries at least. Where the meanings change too often for that,
   // all samples of a stack in the oldest half get one time; where there are too many stacks, some
@@ -44,8 +51,8 @@ class JitLog {
   // Sorts the entries by stack and time.
   void sort();
 
-  // Counts a sample whose time is not kept.
-  void drop_time() { ++time_dropped_; }
+  // Counts samples whose time is not kept.
+  void drop_time(std::uint64_t count = 1) { time_dropped_ += count; }
 
   [[nodiscard]] std::span<const Entry> entries() const { return entries_; }
   // Samples that have the time of another sample, or none.

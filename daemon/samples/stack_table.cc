@@ -13,6 +13,9 @@ namespace {
 // Of one entry of the index, with its share of the free slots.
 constexpr std::uint64_t kIndexBytes = 24;
 
+// Of the time of one stack.
+constexpr std::uint64_t kTimeBytes = 2 * sizeof(std::uint64_t);
+
 // An odd number with bits all over, so that one stack in many threads has many hashes.
 constexpr std::uint64_t kThreadFactor = 0x9e3779b97f4a7c15;
 
@@ -25,7 +28,9 @@ StackTable::Stack shape_of(const SampleView& sample) {
           .user_frames = static_cast<std::uint16_t>(sample.user_frames.size()),
           .mapping_count = static_cast<std::uint8_t>(sample.mapping_ids.size()),
           .stack_class = class_of(sample.context),
-          .user_end = static_cast<std::uint8_t>(sample.user_end)};
+          .user_end = static_cast<std::uint8_t>(sample.user_end),
+          .state = static_cast<std::uint8_t>(sample.block.state),
+          .is_ongoing = sample.block.is_ongoing};
 }
 
 // By profd_user_end. "frame_pointer_zero" is for stacks that end at a zero frame pointer but not at
@@ -96,7 +101,8 @@ std::uint64_t StackTable::hash_of(const SampleView& sample) noexcept {
   hash.add(std::uint64_t{shape.kernel_frames} | std::uint64_t{shape.user_frames} << 16 |
            std::uint64_t{shape.mapping_count} << 32 |
            static_cast<std::uint64_t>(shape.stack_class) << 40 |
-           std::uint64_t{shape.user_end} << 48);
+           std::uint64_t{shape.user_end} << 48 | std::uint64_t{shape.state} << 56 |
+           std::uint64_t{shape.is_ongoing} << 63);
   hash.add(sample.words);
   return hash.value();
 }
@@ -104,33 +110,65 @@ std::uint64_t StackTable::hash_of(const SampleView& sample) noexcept {
 StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
                                   std::uint64_t room_bytes, std::uint32_t thread) noexcept {
   hash += thread * kThreadFactor;
+  const std::size_t stacks_before = stacks_.size();
+  const std::size_t times_before = ns_.size();
+  Stack* stack = find(sample, hash, thread);
+  const bool is_new = stack == nullptr;
+  std::uint64_t bytes = bytes_of_first_time(sample);
+  if (is_new) {
+    const bool has_times = sample.block.ns != 0 || !ns_.empty();
+    bytes += bytes_of(sample) + (has_times ? kTimeBytes : 0);
+  }
+  if (bytes > room_bytes) return Added::kNoRoom;
+  if (is_new && stacks_before >= std::numeric_limits<std::uint32_t>::max() - 1) {
+    return Added::kNoRoom;
+  }
+  try {
+    begin_times(sample);
+    if (is_new) append(sample, hash, thread);
+  } catch (const std::exception&) {  // no memory
+    stacks_.resize(stacks_before);   // its words stay, unused
+    ns_.resize(times_before);
+    return Added::kNoRoom;
+  }
+  bytes_ += bytes;
+  count(is_new ? stacks_.back() : *stack, sample);
+  return is_new ? Added::kNew : Added::kKnown;
+}
+
+// Null: there is none yet.
+StackTable::Stack* StackTable::find(const SampleView& sample, std::uint64_t hash,
+                                    std::uint32_t thread) {
   const auto found = first_of_hash_.find(hash);
   std::uint32_t next = found == first_of_hash_.end() ? 0 : found->second;
   for (; next != 0; next = stacks_[next - 1].next_of_hash) {
     if (Stack& stack = stacks_[next - 1]; stack.thread == thread && equal(stack, sample)) {
-      ++stack.count;
-      last_counted_ = next - 1;
-      return Added::kKnown;
+      return &stack;
     }
   }
-  if (bytes_of(sample) > room_bytes) return Added::kNoRoom;
-  if (stacks_.size() >= std::numeric_limits<std::uint32_t>::max() - 1) return Added::kNoRoom;
-  const std::size_t stacks_before = stacks_.size();
-  try {
-    append(sample, hash, thread);
-  } catch (const std::exception&) {  // no memory
-    stacks_.resize(stacks_before);   // its words stay, unused
-    return Added::kNoRoom;
-  }
-  bytes_ += bytes_of(sample);
-  last_counted_ = static_cast<std::uint32_t>(stacks_.size() - 1);
-  return Added::kNew;
+  return nullptr;
+}
+
+// For the stacks that are there, where the sample is the first one with a time.
+std::uint64_t StackTable::bytes_of_first_time(const SampleView& sample) const {
+  return sample.block.ns != 0 && ns_.empty() ? stacks_.size() * kTimeBytes : 0;
+}
+
+void StackTable::begin_times(const SampleView& sample) {
+  if (sample.block.ns != 0 && ns_.empty()) ns_.resize(stacks_.size());
+}
+
+void StackTable::count(Stack& stack, const SampleView& sample) noexcept {
+  last_counted_ = static_cast<std::uint32_t>(&stack - stacks_.data());
+  stack.count += sample.count;
+  if (!ns_.empty()) ns_[last_counted_] += sample.block.ns;
 }
 
 // The index is needed to add only.
 StackTable StackTable::copy_to_read() const {
   StackTable copy;
   copy.stacks_ = stacks_;
+  copy.ns_ = ns_;
   copy.words_ = words_;
   copy.bytes_ = bytes_;
   copy.last_counted_ = last_counted_;
@@ -141,20 +179,26 @@ bool StackTable::equal(const Stack& stack, const SampleView& sample) const {
   const Stack shape = shape_of(sample);
   return stack.kernel_frames == shape.kernel_frames && stack.user_frames == shape.user_frames &&
          stack.mapping_count == shape.mapping_count && stack.stack_class == shape.stack_class &&
-         stack.user_end == shape.user_end &&
+         stack.user_end == shape.user_end && stack.state == shape.state &&
+         stack.is_ongoing == shape.is_ongoing &&
          std::ranges::equal(sample.words, words_.at(stack.words, 0, sample.words.size()));
 }
 
-// The index is updated last, so that it never refers to a stack whose insertion failed.
+// Without its samples. The index is updated last, so that it never refers to a stack whose insertion
+// failed.
 void StackTable::append(const SampleView& sample, std::uint64_t hash, std::uint32_t thread) {
   Stack stack = shape_of(sample);
   stack.thread = thread;
-  stack.count = 1;
   stack.words = words_.add(sample.words);
   stacks_.push_back(stack);
+  if (sample.block.ns != 0 || !ns_.empty()) ns_.push_back(0);
   std::uint32_t& first = first_of_hash_[hash];
   stacks_.back().next_of_hash = first;
   first = static_cast<std::uint32_t>(stacks_.size());
+}
+
+std::uint64_t StackTable::ns(const Stack& stack) const {
+  return ns_.empty() ? 0 : ns_[static_cast<std::size_t>(&stack - stacks_.data())];
 }
 
 std::span<const std::uint64_t> StackTable::kernel_frames(const Stack& stack) const {

@@ -35,6 +35,11 @@ enum class StackClass : std::uint8_t {
 // thread. `user_end` is a profd_user_end, here and below.
 [[nodiscard]] constexpr bool reached_root(unsigned user_end) { return user_end == PROFD_END_ENTRY; }
 
+// Whether the user stack was taken: of some blocks it was not (block_abi.h).
+[[nodiscard]] constexpr bool was_taken(unsigned user_end) {
+  return user_end != PROFD_END_NOT_TAKEN && user_end != PROFD_END_BEFORE_START;
+}
+
 // The name of the reason why unwinding stopped before the root. docs/api.md explains the reasons.
 [[nodiscard]] std::string_view incomplete_reason(StackClass stack_class, unsigned user_end);
 
@@ -66,7 +71,8 @@ class StackTable {
   enum class Added { kKnown, kNew, kNoRoom };
 
   // `hash` is hash_of(sample). kNoRoom: the stack is new and takes more than `room_bytes`, or there
-  // is no memory; then nothing changes. `thread` is 0 where threads are not distinguished.
+  // is no memory; then nothing changes. So it may be for a known stack of a table whose first
+  // sample with a time this is. `thread` is 0 where threads are not distinguished.
   Added add(const SampleView& sample, std::uint64_t hash, std::uint64_t room_bytes,
             std::uint32_t thread = 0) noexcept;
 
@@ -102,10 +108,15 @@ class StackTable {
   };
 
   [[nodiscard]] bool equal(const Stack& stack, const SampleView& sample) const;
+  [[nodiscard]] Stack* find(const SampleView& sample, std::uint64_t hash, std::uint32_t thread);
+  [[nodiscard]] std::uint64_t bytes_of_first_time(const SampleView& sample) const;
+  void begin_times(const SampleView& sample);
+  void count(Stack& stack, const SampleView& sample) noexcept;
   void append(const SampleView& sample, std::uint64_t hash, std::uint32_t thread);
 
   boost::unordered_flat_map<std::uint64_t, std::uint32_t, HashIsGood> first_of_hash_;
   std::vector<Stack> stacks_;
+  std::vector<std::uint64_t> ns_;  // of each stack; empty until a sample has a time
   StackWords words_;
   std::uint64_t bytes_ = 0;
   std::uint32_t last_counted_ = 0;

@@ -37,7 +37,7 @@ std::string name_of(const ProcessMapping* mapping) {
 
 void UnwindTally::count(const SampleView& sample, const ProcessTable& processes) noexcept {
   const StackClass stack_class = class_of(sample.context);
-  if (stack_class == StackClass::kKernelOnly) return;
+  if (stack_class == StackClass::kKernelOnly || !was_taken(sample.user_end)) return;
   if (stack_class == StackClass::kCompat) {
     ++compat_;
     return;

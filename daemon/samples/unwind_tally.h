@@ -26,7 +26,7 @@ class UnwindTally {
   static constexpr std::size_t kMaxObjects = 512;
   static constexpr std::size_t kMaxPathBytes = std::size_t{128} << 10;
 
-  // `processes` has the mapping of the last frame.
+  // `processes` has the mapping of the last frame. A stack that was not taken has no end to count.
   void count(const SampleView& sample, const ProcessTable& processes) noexcept;
 
   [[nodiscard]] std::uint64_t user_samples() const;

@@ -339,6 +339,47 @@ TEST(Aggregator, ForgetsOnlyExitedProcessesWithoutSamplesInASession) {
   EXPECT_NE(aggregator.processes().find(alive), nullptr);
 }
 
+// Finds: a process of which no block has ended is forgotten, and then its first one has no name.
+TEST(Aggregator, KeepsAProcessThatIsNeededElsewhere) {
+  const ProcessKey blocked{.tgid = pid_of_the_dead(), .exec_id = 1, .start_ns = 1};
+  const ProcessKey other{.tgid = pid_of_the_dead(), .exec_id = 1, .start_ns = 2};
+  Aggregator aggregator;
+  for (const ProcessKey& key : {blocked, other}) aggregator.on_process(process_view(key, 1, "x"));
+  aggregator.forget_processes([&](const ProcessKey& key) { return key == blocked; }).destroy();
+  EXPECT_NE(aggregator.processes().find(blocked), nullptr);
+  EXPECT_EQ(aggregator.processes().find(other), nullptr);
+}
+
+// Finds: blocks that count once whatever they stand for, and a refused one whose time is not kept.
+TEST(Aggregator, CountsTheBlocksThatASampleStandsFor) {
+  Aggregator aggregator;
+  aggregator.open(0, 5'000);  // of which a process takes 2,048
+  const auto block = [](std::uint64_t address, std::uint64_t ns, std::uint64_t count) {
+    return SyntheticSample(kOne).leaf(address).block(PROFD_BLOCK_SLEEPING, ns, count);
+  };
+  aggregator.on_sample(block(1, 1'000, 3).view());
+  aggregator.on_sample(block(1, 500, 1).view());
+  SyntheticSample large = block(2, 70, 2);
+  for (std::uint64_t i = 0; i < 1'000; ++i) large.user(i + 10);
+  aggregator.on_sample(large.view());
+  const SessionSamples& session = aggregator.samples(0);
+  EXPECT_EQ(session.samples, 4U);
+  EXPECT_EQ(session.refused, 2U);
+  EXPECT_EQ(session.refused_ns, 70U);
+  EXPECT_EQ(session.tick_ns, 0U);
+  const StackTable& stacks = session.processes.at(kOne).stacks;
+  ASSERT_EQ(stacks.stacks().size(), 1U);
+  EXPECT_EQ(stacks.ns(stacks.stacks()[0]), 1'500U);
+}
+
+TEST(Aggregator, CountsTheTimeOfTicksThatHaveOne) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  aggregator.on_sample(SyntheticSample(kOne).leaf(1).block(PROFD_BLOCK_NONE, 10'000).view());
+  aggregator.on_sample(SyntheticSample(kOne).leaf(1).block(PROFD_BLOCK_DISK, 600).view());
+  EXPECT_EQ(aggregator.samples(0).tick_ns, 10'000U);
+}
+
 TEST(Aggregator, BoundsTheMappingsOfAProcess) {
   Aggregator aggregator;
   for (std::uint64_t id = 1; id <= ProcessTable::kMaxMappings + 100; ++id) {

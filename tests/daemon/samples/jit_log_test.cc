@@ -47,6 +47,17 @@ TEST(JitLog, ComparesLittleWhereNothingChanged) {
   EXPECT_EQ(asked, 1U);
 }
 
+// Finds: a count that is cut without a word.
+TEST(JitLog, SamplesThatAnEntryCannotHoldHaveNoTime) {
+  JitLog log;
+  log.add(0, 5, 3);
+  log.add(1, 6, (std::uint64_t{1} << 32) + 9);
+  ASSERT_EQ(log.entries().size(), 2U);
+  EXPECT_EQ(log.entries()[0].count, 3U);
+  EXPECT_EQ(log.entries()[1].count, 0xffff'ffffU);
+  EXPECT_EQ(log.time_dropped(), 10U);
+}
+
 TEST(JitLog, ComparesNothingForOneEntry) {
   JitLog log;
   log.add(0, 1);

@@ -51,6 +51,9 @@ TEST(StackTable, KeepsDifferentStacksApart) {
       plain(),
       plain().end(PROFD_END_NO_FRAME_POINTER),
       plain().context(PROFD_CONTEXT_COMPAT),
+      plain().block(PROFD_BLOCK_SLEEPING, 5),
+      plain().block(PROFD_BLOCK_DISK, 5),
+      plain().block(PROFD_BLOCK_DISK, 5).ongoing(),
       plain().user(0x3000, 6),
       SyntheticSample(kProcess).kernel(0xffffffff81000002).leaf(0x1000, 5).user(0x2000, 6),
       SyntheticSample(kProcess).kernel(0xffffffff81000001).leaf(0x1000, 5).user(0x2000, 7),
@@ -61,6 +64,52 @@ TEST(StackTable, KeepsDifferentStacksApart) {
   StackTable table;
   for (const SyntheticSample& sample : all) add(table, sample);
   EXPECT_EQ(table.stacks().size(), all.size());
+}
+
+// Finds: a sample of several blocks that counts once, a time that is set instead of added, and times
+// of a copy that change.
+TEST(StackTable, AddsUpTheBlocksAndTheirTime) {
+  StackTable table;
+  add(table, plain().block(PROFD_BLOCK_SLEEPING, 1'000));
+  add(table, plain().block(PROFD_BLOCK_DISK, 7));
+  add(table, plain().block(PROFD_BLOCK_SLEEPING, 20'000, 3));
+  const StackTable copy = table.copy_to_read();
+  add(table, plain().block(PROFD_BLOCK_DISK, 5));
+  ASSERT_EQ(table.stacks().size(), 2U);
+  EXPECT_EQ(table.stacks()[0].count, 4U);
+  EXPECT_EQ(table.ns(table.stacks()[0]), 21'000U);
+  EXPECT_EQ(table.stacks()[1].count, 2U);
+  EXPECT_EQ(table.ns(table.stacks()[1]), 12U);
+  EXPECT_EQ(copy.ns(copy.stacks()[1]), 7U);
+}
+
+// Finds: times whose places are not those of the stacks, where the first samples had none.
+TEST(StackTable, AStackWithoutTimesHasNone) {
+  StackTable table;
+  add(table, plain());
+  EXPECT_EQ(table.ns(table.stacks()[0]), 0U);
+  add(table, plain().user(0x3000, 6).block(PROFD_BLOCK_SLEEPING, 9));
+  add(table, plain().user(0x4000, 6));
+  EXPECT_EQ(table.ns(table.stacks()[0]), 0U);
+  EXPECT_EQ(table.ns(table.stacks()[1]), 9U);
+  EXPECT_EQ(table.ns(table.stacks()[2]), 0U);
+}
+
+// Finds: the times of all stacks begin without a charge, or beyond the room.
+TEST(StackTable, ChargesTheTimesOfAllStacksWithTheFirst) {
+  StackTable table;
+  add(table, plain());
+  add(table, plain().user(0x3000, 6));
+  const std::uint64_t bytes = table.bytes();
+  // A known stack, whose sample makes room for the times of both.
+  const SyntheticSample timed = plain().block(PROFD_BLOCK_NONE, 9);
+  EXPECT_EQ(add(table, timed, 2 * 16 - 1), StackTable::Added::kNoRoom);
+  EXPECT_EQ(table.bytes(), bytes);
+  EXPECT_EQ(table.stacks()[0].count, 1U);
+  EXPECT_EQ(add(table, timed, 2 * 16), StackTable::Added::kKnown);
+  EXPECT_EQ(table.bytes(), bytes + 2 * 16);
+  EXPECT_EQ(add(table, timed, 0), StackTable::Added::kKnown);
+  EXPECT_EQ(table.ns(table.stacks()[0]), 18U);
 }
 
 TEST(StackTable, KeepsStacksWithEqualHashesApart) {

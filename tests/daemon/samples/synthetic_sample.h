@@ -66,6 +66,17 @@ class SyntheticSample {
     period_ = value;
     return *this;
   }
+  // The sample stands for `count` blocks of `ns` in all. Of a tick with a time, the state is
+  // PROFD_BLOCK_NONE.
+  SyntheticSample& block(profd_block_state state, std::uint64_t ns, std::uint64_t count = 1) {
+    block_ = {.id = state == PROFD_BLOCK_NONE ? 0U : 1U, .chance = 0, .state = state, .ns = ns};
+    count_ = count;
+    return *this;
+  }
+  SyntheticSample& ongoing() {
+    block_.is_ongoing = true;
+    return *this;
+  }
 
   // Valid as long as *this is, and unchanged.
   [[nodiscard]] SampleView view() {
@@ -88,7 +99,9 @@ class SyntheticSample {
             .words = words,
             .kernel_frames = words.first(kernel_.size()),
             .user_frames = words.subspan(kernel_.size(), user_.size()),
-            .mapping_ids = words.last(mappings_.size())};
+            .mapping_ids = words.last(mappings_.size()),
+            .count = count_,
+            .block = block_};
   }
 
  private:
@@ -112,6 +125,8 @@ class SyntheticSample {
   std::optional<ProcessOwner> owner_;
   std::uint64_t period_ = 0;
   ThreadName thread_{};
+  std::uint64_t count_ = 1;
+  BlockPart block_{};
 };
 
 }  // namespace profd::test

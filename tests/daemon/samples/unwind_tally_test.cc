@@ -124,6 +124,16 @@ TEST_F(UnwindTallyTest, LongPathsTakeNoMoreMemoryThanShortOnes) {
   EXPECT_THAT(tally_.worst(1), ElementsAre(is_object("/opt/worst", "no_row", 10)));
 }
 
+// Finds: blocks without a stack that count as stacks that unwinding could not finish.
+TEST_F(UnwindTallyTest, AStackThatWasNotTakenHasNoEnd) {
+  add_mapping(1, PROFD_MAPPING_FILE, "/opt/a");
+  count(broken(1, PROFD_END_NOT_TAKEN), 3);
+  count(broken(1, PROFD_END_BEFORE_START), 2);
+  EXPECT_EQ(tally_.user_samples(), 0U);
+  EXPECT_THAT(tally_.incomplete(), IsEmpty());
+  EXPECT_THAT(tally_.worst(10), IsEmpty());
+}
+
 TEST_F(UnwindTallyTest, FilesOfOnePathAreOneObject) {
   add_mapping(1, PROFD_MAPPING_FILE, "/dev/zero");
   add_mapping(2, PROFD_MAPPING_FILE, "/dev/zero");
