@@ -82,6 +82,19 @@ struct SamplerLedger {
   std::uint64_t cpu_gap_ns = 0;
 };
 
+// The programs that sample blocks, of all sessions since the first one that needed them.
+struct OffCpuStats {
+  std::uint64_t threads_watched = 0;  // that ever were
+  std::uint64_t threads_refused = 0;  // not watched: the kernel had no memory
+  std::uint64_t walks = 0;
+  std::uint64_t walks_by_chance = 0;  // of these: a sample stands for several blocks
+  std::uint32_t scale = 0;            // of the chances now (bpf/block_choice.h)
+  std::uint64_t ends_lost = 0;
+  std::uint64_t storage_busy = 0;
+  std::uint64_t open_blocks = 0;  // now, and the memory that they take
+  std::uint64_t open_bytes = 0;
+};
+
 struct SamplerOptions {
   std::size_t ring_bytes = std::size_t{1} << 20;  // per CPU, a power of two
   std::span<const std::byte> bpf_object{};  // the ELF object to load; the built-in one when empty
@@ -150,6 +163,12 @@ class Sampler {
   // The functions of the BPF programs that are loaded now, by address. None: they cannot be listed.
   [[nodiscard]] virtual std::vector<BpfFunction> bpf_functions() const = 0;
   [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
+  // None: no session has sampled blocks.
+  [[nodiscard]] virtual std::optional<OffCpuStats> off_cpu_stats() const { return std::nullopt; }
+
+  // Whether a sample of the process is still to come, since one of its threads is in a block: then
+  // what is known of the process must be kept.
+  [[nodiscard]] virtual bool needs(const ProcessKey& /*process*/) const { return false; }
 
   // Whether what is known of the process's code is needed for a block that has not ended, whose
   // sample comes later.
