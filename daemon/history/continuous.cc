@@ -232,7 +232,9 @@ boost::asio::awaitable<void> Continuous::close(const OpenWindow& window, Steady:
   if (parts_.naming != nullptr) {
     co_await parts_.naming->resolve_in_time(snapshot);
   }
-  enqueue({.snapshot = std::move(snapshot), .forgotten = parts_.aggregator.forget_processes()});
+  const auto is_needed = [this](const ProcessKey& key) { return parts_.source.needs(key); };
+  enqueue({.snapshot = std::move(snapshot),
+           .forgotten = parts_.aggregator.forget_processes(is_needed)});
 }
 
 // At the shut-down.

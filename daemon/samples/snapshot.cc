@@ -31,6 +31,8 @@ std::shared_ptr<const ProcessImage> image_of(const ProcessKey& key, ProcessTable
 void add_counts(SessionSnapshot& snapshot, const SessionSamples& samples) {
   snapshot.samples = samples.samples;
   snapshot.refused = samples.refused;
+  snapshot.refused_ns = samples.refused_ns;
+  snapshot.tick_ns = samples.tick_ns;
   snapshot.period_sum = samples.period_sum;
   snapshot.bytes = samples.bytes;
   if (samples.times) snapshot.times_until = samples.times->until;

@@ -43,6 +43,9 @@ struct SessionSnapshot {
   SlotLedger ledger;
   std::uint64_t samples = 0;
   std::uint64_t refused = 0;  // by the memory limit
+  // SessionSamples::refused_ns and ::tick_ns, of an event that has_blocks()
+  std::uint64_t refused_ns = 0;
+  std::uint64_t tick_ns = 0;
   std::uint64_t period_sum = 0;
   std::uint64_t bytes = 0;  // of memory, an upper bound
   // What the samples take of the budget of users, until they are destroyed; null: nothing.

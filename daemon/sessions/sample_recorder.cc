@@ -52,6 +52,7 @@ SlotLedger difference_of(SlotLedger now, const SlotLedger& before) {
   now.taken -= before.taken;
   now.received -= before.received;
   for (std::size_t i = 0; i < kLossCount; ++i) now.lost[i] -= before.lost[i];
+  if (now.blocks && before.blocks) *now.blocks -= *before.blocks;
   return now;
 }
 
@@ -78,8 +79,11 @@ class SampleRecorder::SampleRecording final : public Recording {
     parts_.aggregator.open(slot_, limit, with_threads,
                            owner().privileged ? MemoryShares::kUsers : MemoryShares::kNone,
                            recorder_.nothing_charged_for(owner()));
-    // Samples have the times of this clock.
-    parts_.aggregator.keep_times(slot_, std::chrono::steady_clock::now().time_since_epoch());
+    // Samples have the times of this clock. A block has no time: it may last longer than all that
+    // is shown around it.
+    if (!event_.has_blocks()) {
+      parts_.aggregator.keep_times(slot_, std::chrono::steady_clock::now().time_since_epoch());
+    }
     recorder_.count_running(+1);
   }
 
@@ -120,7 +124,10 @@ class SampleRecorder::SampleRecording final : public Recording {
         co_await yield();
       }
       if (are_taken_) co_return has_ended();
+      // A block counts when it is passed on, and then the aggregator has it.
+      if (event_.has_blocks()) parts_.source.drain();
       ledger = difference_of(parts_.source.slot_ledger(slot_), taken_.ledger);
+      if (event_.has_blocks()) break;
       parts_.source.drain();
       if (agrees_with(ledger)) break;
     }
@@ -152,7 +159,8 @@ class SampleRecorder::SampleRecording final : public Recording {
   // A process that has ended may have samples in the rings.
   std::function<void()> on_stored() override {
     (void)parts_.source.drain();
-    ForgottenImages forgotten = parts_.aggregator.forget_processes();
+    ForgottenImages forgotten = parts_.aggregator.forget_processes(
+        [this](const ProcessKey& key) { return parts_.source.needs(key); });
     if (forgotten.empty()) return {};
     return [forgotten = std::move(forgotten)]() mutable { forgotten.destroy(); };
   }
@@ -213,7 +221,7 @@ class SampleRecorder::SampleRecording final : public Recording {
   void describe(SessionInfo& info) const override {
     info.event = event_.name;
     info.frequency_hz = event_.frequency_hz;
-    info.period = event_.period;
+    info.period = event_.has_blocks() ? 0 : event_.period;
     if (are_taken_) {
       info.samples = final_info_.samples;
       info.lost = final_info_.lost;

@@ -74,6 +74,10 @@ class FakeSource final : public Sampler {
       const SampleView sample = waiting_.front().view();
       auto& slot = slots.at(static_cast<SessionSlot>(std::countr_zero(sample.sessions)));
       if (slot) ++slot->ledger.received;
+      if (slot && slot->ledger.blocks) {
+        slot->ledger.blocks->delivered.blocks += sample.count;
+        slot->ledger.blocks->delivered.ns += sample.block.ns;
+      }
       sink_.on_sample(sample);
       waiting_.pop_front();
     }
@@ -93,6 +97,7 @@ class FakeSource final : public Sampler {
     return {};
   }
   void release_files() override { ++releases; }
+  [[nodiscard]] bool needs(const ProcessKey& process) const override { return needed == process; }
   void detach_unneeded_hooks() override {}
 
   std::array<std::optional<Slot>, PROFD_MAX_SESSIONS> slots;
@@ -101,6 +106,7 @@ class FakeSource final : public Sampler {
   std::optional<Error> error;      // given by start(), when set
   std::optional<Error> not_begun;  // given by has_begun(), when set
   int calls_until_begun = 0;       // of has_begun()
+  std::optional<ProcessKey> needed;  // that has an open block
   bool is_late = false;            // samples are still on their way
   bool is_flooded = false;         // each drain leaves samples in the rings
   int drains = 0;
