@@ -8,6 +8,13 @@ namespace {
 constexpr std::size_t kMaxProcesses = 128;  // those of root come on top
 constexpr std::ptrdiff_t kMaxProcessesOfUser = 2;
 
+constexpr std::uint64_t kHitNs = 1000;
+
+std::uint64_t hits_of(const StackTable& table, const StackTable::Stack& stack) {
+  const std::uint64_t ns = table.ns(stack);
+  return ns == 0 ? stack.count : std::max<std::uint64_t>(ns / kHitNs, 1);
+}
+
 }  // namespace
 
 // An image without a process record has no uid yet.
@@ -42,7 +49,7 @@ void FileHits::add(const ProcessSnapshot& process) {
       if (file == nullptr) continue;
       hits_.emplace_back(file, offset_of(*mapping, frame, kind_of_frame(words, i)));
     }
-    count(stack.count, owned.payer);
+    count(hits_of(table, stack), owned.payer);
   }
 }
 

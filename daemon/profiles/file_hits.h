@@ -1,7 +1,8 @@
 // Which bytes of which files the samples of processes hit, to name these bytes.
 //
-// A hit counts samples: a byte, or a file, counts once for a stack, however many frames of the
-// stack are there. A program can put any return addresses on its stack, a thousand of them in each
+// A hit counts samples, and of blocks the microseconds, since the longest waits are what a profile
+// is read for: a byte, or a file, counts once for a stack, however many frames of the stack are
+// there. A program can put any return addresses on its stack, a thousand of them in each
 // sample. Used on a worker.
 
 #pragma once

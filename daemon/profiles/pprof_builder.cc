@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,7 +19,10 @@
 #include "daemon/profiles/jit_code.h"
 #include "daemon/profiles/profile_files.h"
 #include "daemon/profiles/shown_text.h"
+#include "daemon/profiles/times_of_runs.h"
+#include "daemon/profiles/wait_frames.h"
 #include "daemon/samples/stack_table.h"
+#include "formats/profile/block_names.h"
 
 namespace profd {
 namespace {
@@ -33,15 +37,51 @@ struct Period {
   std::int64_t value = 0;
 };
 
+PprofValueType count_type_of(const EventSpec& event) {
+  const bool is_of_blocks_alone = event.has_blocks() && !event.has_ticks();
+  return {is_of_blocks_alone ? std::string(kBlocksType) : "samples", "count"};
+}
+
+std::string_view time_type_of(const EventSpec& event) {
+  switch (event.kind) {
+    case EventKind::kOffCpu:
+      return kOffCpuType;
+    case EventKind::kRunnable:
+      return kRunnableType;
+    case EventKind::kWall:
+      return kWallType;
+    case EventKind::kPerf:
+      break;
+  }
+  return "cpu";
+}
+
 Period period_in(const SessionSnapshot& snapshot) {
   const auto period = static_cast<std::int64_t>(period_of(snapshot));
   const EventSpec& event = snapshot.event;
+  if (event.has_blocks()) return {{std::string(time_type_of(event)), "nanoseconds"}, 1};
   if (!event.is_time) return {{event.name, event.unit}, period};
   if (event.frequency_hz == 0) {
     return {{"cpu", "nanoseconds"}, static_cast<std::int64_t>(event.period)};
   }
   return {{"cpu", "nanoseconds"}, period * kMicrosecondNs};
 }
+
+// What samples of one process differ by in their labels.
+struct LabelKey {
+  std::uint32_t thread = 0;  // StackTable::Stack::thread
+  std::uint8_t state = 0;    // profd_block_state
+  bool is_ongoing = false;
+  Wait wait = Wait::kNone;
+
+  friend auto operator<=>(const LabelKey&, const LabelKey&) = default;
+};
+
+// Of a stack, or of a run of it.
+struct StackValue {
+  std::uint64_t samples = 0;
+  std::uint64_t ns = 0;  // of blocks
+};
 
 // A file as some processes may see it.
 struct FileView {
@@ -58,8 +98,9 @@ class ProfileNamer {
       : snapshot_(snapshot),
         names_(names),
         period_(period_in(snapshot)),
-        profile_({{"samples", "count"}, period_.type}),
-        hits_(names.files) {
+        profile_({count_type_of(snapshot.event), period_.type}),
+        hits_(names.files),
+        waits_(WaitFrames::by(names.kernel, snapshot.bpf_functions)) {
     describe(host);
   }
 
@@ -140,44 +181,68 @@ class ProfileNamer {
                           profile_);
   }
 
-  // One set for each thread in `labels_`, or a single one where threads are not distinguished.
-  void add_label_sets(const ProcessSnapshot& process) {
-    const ProcessLabels labels = labels_of(process, names_.users, names_.pods);
-    labels_.clear();
-    if (!snapshot_.threads) {
-      labels_.emplace(0, add_labels(profile_, labels));
-      return;
-    }
-    for (const StackTable::Stack& stack : process.samples.stacks.stacks()) {
-      if (labels_.contains(stack.thread)) continue;
-      const std::string_view thread = snapshot_.threads->name(stack.thread);
-      labels_.emplace(stack.thread,
-                      add_labels(profile_, labels, thread.empty() ? kNoLabel : thread));
-    }
+  // One set for each thread, where threads are distinguished. `kernel` as for add_kernel_frames().
+  std::uint32_t labels_for(const StackTable::Stack& stack, std::span<const std::uint64_t> kernel) {
+    const bool has_blocks = snapshot_.event.has_blocks();
+    const LabelKey key{.thread = stack.thread,
+                       .state = stack.state,
+                       .is_ongoing = stack.is_ongoing,
+                       .wait = has_blocks ? waits_.wait_of(stack.state, kernel) : Wait::kNone};
+    const auto [known, added] = labels_.try_emplace(key);
+    if (!added) return known->second;
+    std::string_view thread;
+    if (snapshot_.threads) thread = snapshot_.threads->name(stack.thread);
+    if (snapshot_.threads && thread.empty()) thread = kNoLabel;
+    std::vector<PprofLabel> of_block;
+    if (has_blocks) of_block = block_labels(key);
+    known->second = add_labels(profile_, process_labels_, thread, of_block);
+    return known->second;
+  }
+
+  std::vector<PprofLabel> block_labels(const LabelKey& key) {
+    const auto label = [this](std::string_view name, std::string_view value) {
+      return PprofLabel{.key = profile_.add_text(name), .text = profile_.add_text(value)};
+    };
+    std::vector<PprofLabel> labels{
+        label(kStateLabel, kBlockStates.at(key.state)),
+        label(kWaitLabel, kWaits.at(static_cast<std::size_t>(key.wait)))};
+    if (key.is_ongoing) labels.push_back(label(kOngoingLabel, "yes"));
+    return labels;
   }
 
   void add(const ProcessSnapshot& process) {
-    add_label_sets(process);
-    label_sets_.push_back(labels_.empty() ? 0 : labels_.begin()->second);
+    process_labels_ = labels_of(process, names_.users, names_.pods);
+    labels_.clear();
     jit_.clear();
     if (profile_.times) ticks_ = TicksOfStacks(process.samples.times);
-    const auto stacks = process.samples.stacks.stacks();
-    for (const StackTable::Stack& stack : stacks) {
+    const StackTable& table = process.samples.stacks;
+    for (const StackTable::Stack& stack : table.stacks()) {
       const bool is_resolved = process.jit && stack.is_timed;
-      if (!is_resolved) add(process, stack, {}, stack.count);
+      if (!is_resolved) add(process, stack, {}, {.samples = stack.count, .ns = table.ns(stack)});
     }
-    if (!process.jit) return;
+    if (process.jit) add_runs(process);
+    label_sets_.push_back(labels_.empty() ? add_labels(profile_, process_labels_)
+                                          : labels_.begin()->second);
+  }
+
+  void add_runs(const ProcessSnapshot& process) {
+    const StackTable& table = process.samples.stacks;
     jit_lines_ = JitLines(names_.files.parser(), *process.jit);
+    TimesOfRuns times(table);
     for (const JitSamples::Run& run : process.jit->runs) {
-      const StackTable::Stack& stack = stacks[run.stack];
-      add(process, stack, process.jit->frames_of(run, stack.user_frames), run.count);
+      const StackTable::Stack& stack = table.stacks()[run.stack];
+      add(process, stack, process.jit->frames_of(run, stack.user_frames),
+          {.samples = run.count, .ns = times.take(run)});
     }
   }
 
   void add(const ProcessSnapshot& process, const StackTable::Stack& stack, Functions functions,
-           std::uint64_t samples) {
+           const StackValue& value) {
+    auto kernel = process.samples.stacks.kernel_frames(stack);
+    if (is_of_blocks(stack)) kernel = waits_.behind_scheduler(kernel);
+    const std::uint32_t labels = labels_for(stack, kernel);
     stack_.clear();
-    add_kernel_frames(process.samples.stacks.kernel_frames(stack));
+    add_kernel_frames(kernel, is_of_blocks(stack));
     const auto words = process.samples.stacks.user_frames(stack);
     for (std::size_t i = 0; i < words.size(); ++i) {
       const UserFrame frame = UserFrame::from_word(words[i]);
@@ -186,18 +251,29 @@ class ProfileNamer {
       stack_.push_back(is_jit ? jit_location(*process.jit, functions[i], code_address(frame, kind))
                               : user_location(process, stack, frame, kind));
     }
-    if (stack.user_end == PROFD_END_OVER_SHARE) {
-      stack_.push_back(location_of_name("[over share]", NameSource::kOverBudget));
-    }
-    count_names(samples);
+    add_missing_frames(stack.user_end);
+    count_names(value.samples);
     std::vector<std::uint32_t> locations;
     locations.reserve(stack_.size());
     for (const NamedLocation& location : stack_) locations.push_back(location.index);
-    const auto count = static_cast<std::int64_t>(samples);
-    const std::array values{count, count * period_.value};
-    const std::uint32_t sample = profile_.add_sample(
-        {.labels = labels_.at(stack.thread), .stack = profile_.add_stack(locations)}, values);
-    if (profile_.times) add_times(process, stack, samples, sample);
+    const auto count = static_cast<std::int64_t>(value.samples);
+    const bool has_blocks = snapshot_.event.has_blocks();
+    const std::array values{
+        count, has_blocks ? static_cast<std::int64_t>(value.ns) : count * period_.value};
+    const std::uint32_t sample =
+        profile_.add_sample({.labels = labels, .stack = profile_.add_stack(locations)}, values);
+    if (profile_.times) add_times(process, stack, value.samples, sample);
+  }
+
+  // One for those that are not known, where it is not the process that hides them.
+  void add_missing_frames(unsigned user_end) {
+    if (user_end == PROFD_END_OVER_SHARE) {
+      stack_.push_back(location_of_name("[over share]", NameSource::kOverBudget));
+    } else if (user_end == PROFD_END_NOT_TAKEN) {
+      stack_.push_back(location_of_name(std::string(kNotTakenFrame), NameSource::kOverBudget));
+    } else if (user_end == PROFD_END_BEFORE_START) {
+      stack_.push_back(location_of_name(std::string(kBeforeStartFrame), NameSource::kNoMapping));
+    }
   }
 
   void add_times(const ProcessSnapshot& process, const StackTable::Stack& stack,
@@ -217,13 +293,14 @@ class ProfileNamer {
     shares_.by_source.at(static_cast<std::size_t>(stack_.front().source)) += samples;
   }
 
-  void add_kernel_frames(std::span<const std::uint64_t> frames) {
+  // Of a block, without those of the scheduler.
+  void add_kernel_frames(std::span<const std::uint64_t> frames, bool are_of_block) {
     if (frames.empty()) return;
     if (snapshot_.hide_kernel) {
       stack_.push_back(location_of_name("[kernel]", NameSource::kKernel));
       return;
     }
-    stack_.push_back(kernel_location(frames.front()));
+    stack_.push_back(kernel_location(frames.front() - (are_of_block ? 1U : 0U)));
     for (const std::uint64_t pc : frames.subspan(1)) stack_.push_back(kernel_location(pc - 1));
   }
 
@@ -291,6 +368,7 @@ class ProfileNamer {
   std::vector<std::uint32_t> label_sets_;
   NameShares shares_;
   FileHits hits_;
+  WaitFrames waits_;
   std::map<const HitFile*, NamedFile> named_;
   std::map<FileView, FileLocations> files_;
   boost::unordered_flat_map<const ProcessMapping*, FileLocations*> of_mapping_;
@@ -301,7 +379,8 @@ class ProfileNamer {
   // Of the current process:
   JitLines jit_lines_;
   TicksOfStacks ticks_;
-  std::map<std::uint32_t, std::uint32_t> labels_;  // by StackTable::Stack::thread
+  ProcessLabels process_labels_;
+  std::map<LabelKey, std::uint32_t> labels_;  // the sets that its samples have
   std::map<std::pair<std::uint32_t, std::uint64_t>, NamedLocation> jit_;  // by function, address
   // Of the current stack, the leaf first:
   std::vector<NamedLocation> stack_;

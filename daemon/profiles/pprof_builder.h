@@ -42,7 +42,8 @@ struct NamedProfile {
 };
 
 // `host` is in the title of the profile. The header's period is that of period_of() in nanoseconds
-// or in the event's unit.
+// or in the event's unit. Of blocks, the second value is their time, the period is 1 ns, and each
+// sample has the labels of formats/profile/block_names.h.
 [[nodiscard]] NamedProfile build_named_profile(const SessionSnapshot& snapshot,
                                                const NameSources& names, const std::string& host);
 

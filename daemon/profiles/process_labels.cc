@@ -143,7 +143,7 @@ ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users,
 }
 
 std::uint32_t add_labels(PprofProfile& profile, const ProcessLabels& labels,
-                         std::string_view thread) {
+                         std::string_view thread, std::span<const PprofLabel> more) {
   const auto text = [&profile](std::string_view key, std::string_view value) {
     return PprofLabel{.key = profile.add_text(key), .text = profile.add_text(value)};
   };
@@ -155,6 +155,7 @@ std::uint32_t add_labels(PprofProfile& profile, const ProcessLabels& labels,
                               text("user", labels.user),
                               text("runtime", labels.runtime)};
   if (!thread.empty()) set.push_back(text("thread", thread));
+  set.insert(set.end(), more.begin(), more.end());
   return profile.add_labels(std::move(set));
 }
 

@@ -63,9 +63,10 @@ using UserNames = std::map<std::uint32_t, std::string>;
 [[nodiscard]] ProcessLabels labels_of(std::uint32_t pid, const std::string& comm,
                                       const CgroupOwner& owner);
 
-// Adds all of them to a profile, and `thread` if that is not empty. Returns the set's index.
+// Adds all of them to a profile, with `more`, and `thread` if that is not empty. Returns the set's
+// index.
 std::uint32_t add_labels(PprofProfile& profile, const ProcessLabels& labels,
-                         std::string_view thread = {});
+                         std::string_view thread = {}, std::span<const PprofLabel> more = {});
 
 // "session-3.scope" and "run-u7.service" become "session-#.scope" and "run-#.service": each has the
 // number of one run.

@@ -155,7 +155,9 @@ bool matches_one(std::span<const Pattern> patterns, std::string_view name) {
 }
 
 // What the compiler makes of a function is called "do_wait.constprop.0", "pipe_read.part.0".
-std::string_view without_clone_suffix(std::string_view name) { return name.substr(0, name.find('.')); }
+std::string_view without_clone_suffix(std::string_view name) {
+  return name.substr(0, name.find('.'));
+}
 
 }  // namespace
 
