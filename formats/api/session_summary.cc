@@ -55,6 +55,34 @@ void members(auto& fields, Is<SessionLedger> auto& ledger) {
       .derived("difference", ledger.difference());
 }
 
+std::int64_t BlockSummary::difference() const {
+  return static_cast<std::int64_t>(blocked.us - sampled.us - long_unsampled.us -
+                                   short_unsampled.us - lost.us);
+}
+
+void members(auto& fields, Is<BlockSummary::Term> auto& term) {
+  fields.required("blocks", term.blocks).required("us", term.us);
+}
+
+void members(auto& fields, Is<BlockSummary> auto& blocks) {
+  fields.required("blocked", blocks.blocked)
+      .required("sampled", blocks.sampled)
+      .required("long_unsampled", blocks.long_unsampled)
+      .required("short_unsampled", blocks.short_unsampled)
+      .required("lost", blocks.lost)
+      .derived("difference", blocks.difference())
+      .required("by_weight", blocks.by_weight)
+      .required("from_before", blocks.from_before)
+      .required("ongoing", blocks.ongoing)
+      .required("incomplete", blocks.incomplete);
+}
+
+boost::json::value json_of(const BlockSummary& blocks) { return write_members(blocks); }
+
+Result<void> read_json(const boost::json::value& value, BlockSummary& out) {
+  return read_members(value, out);
+}
+
 void members(auto& fields, Is<ProfileSummary> auto& profile) {
   fields.required("pid", profile.pid)
       .required("start_time_ns", profile.start_time_ns)
@@ -80,7 +108,8 @@ void members(auto& fields, Is<SessionSummary> auto& summary) {
       .optional("period_unit", summary.period_unit)
       .required("profiles", summary.profiles)
       .required("ledger", summary.ledger)
-      .if_set("xray", summary.xray);
+      .if_set("xray", summary.xray)
+      .if_set("blocks", summary.blocks);
 }
 
 boost::json::value json_of(const SessionSummary& summary) { return write_members(summary); }

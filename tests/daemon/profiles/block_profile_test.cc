@@ -44,7 +44,11 @@ class BlockProfileTest : public SessionWriterTest {
     delivered.ns += view.block.ns;
   }
 
-  PprofProfile named() { return decode_pprof(test::read_file(path(kNamedProfile))).value(); }
+  PprofProfile named() {
+    auto profile = decode_pprof(test::read_file(path(kNamedProfile)));
+    EXPECT_TRUE(profile.has_value());
+    return std::move(*profile);
+  }
 
   static std::map<std::string, std::string> labels_of_sample(const PprofProfile& profile,
                                                              std::size_t sample) {

@@ -63,6 +63,34 @@ TEST(SessionSummary, ReadBackIsEqual) {
   EXPECT_EQ(*parse_session_summary(to_json(other)), other);
 }
 
+SessionSummary a_summary_of_blocks() {
+  SessionSummary summary = a_summary();
+  summary.event = "off-cpu";
+  summary.period_us = 1;
+  summary.blocks = BlockSummary{.blocked = {100, 5000},
+                                .sampled = {40, 3000},
+                                .long_unsampled = {1, 1000},
+                                .short_unsampled = {50, 900},
+                                .lost = {8, 90},
+                                .by_weight = {60, 800},
+                                .from_before = {2, 700},
+                                .ongoing = {3, 600},
+                                .incomplete = {{"no_end", 4}}};
+  return summary;
+}
+
+TEST(SessionSummary, TheTermsOfBlocksAreAsPromised) {
+  const std::string text = to_json(a_summary_of_blocks());
+  const std::string promised =
+      R"("blocks":{"blocked":{"blocks":100,"us":5000},"sampled":{"blocks":40,"us":3000},)"
+      R"("long_unsampled":{"blocks":1,"us":1000},"short_unsampled":{"blocks":50,"us":900},)"
+      R"("lost":{"blocks":8,"us":90},"difference":10,"by_weight":{"blocks":60,"us":800},)"
+      R"("from_before":{"blocks":2,"us":700},"ongoing":{"blocks":3,"us":600},)"
+      R"("incomplete":{"no_end":4}}})";
+  EXPECT_EQ(text.substr(text.size() - promised.size()), promised);
+  EXPECT_EQ(*parse_session_summary(text), a_summary_of_blocks());
+}
+
 TEST(SessionSummary, ANameThatIsNotUtf8LeavesTheTextReadable) {
   SessionSummary summary = a_summary();
   summary.profiles[0].comm = "a\xff\x1b[2J\"";
