@@ -46,13 +46,15 @@ KernelImage KernelImage::named(const KernelSymbols& symbols, std::span<const Bpf
 }
 
 void KernelImage::append_frames(std::span<const std::uint64_t> kernel_frames,
-                                std::vector<Frame>& frames) const {
+                                std::vector<Frame>& frames, PcKind leaf) const {
   if (kernel_frames.empty()) return;
   if (hidden_) {
     frames.push_back({.pc = kHiddenAddress, .kind = PcKind::kExact});
     return;
   }
-  frames.push_back({.pc = kernel_frames.front(), .kind = PcKind::kExact});
+  // Readers take the address of a leaf as it is.
+  const std::uint64_t first = kernel_frames.front() - (leaf == PcKind::kExact ? 0U : 1U);
+  frames.push_back({.pc = first, .kind = PcKind::kExact});
   for (const std::uint64_t pc : kernel_frames.subspan(1)) {
     frames.push_back({.pc = pc, .kind = PcKind::kReturnAddress});
   }

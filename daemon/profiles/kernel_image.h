@@ -29,9 +29,10 @@ class KernelImage {
   static KernelImage named(const KernelSymbols& symbols, std::span<const BpfFunction> loaded,
                            const std::string& release, const std::set<std::uint64_t>& addresses);
 
-  // Appends the frames of a profile for the kernel part of a stack. Both are leaf first.
-  void append_frames(std::span<const std::uint64_t> kernel_frames,
-                     std::vector<Frame>& frames) const;
+  // Appends the frames of a profile for the kernel part of a stack. Both are leaf first. `leaf` is
+  // what the leaf is, where that is in the kernel: of a block, it is a return address too.
+  void append_frames(std::span<const std::uint64_t> kernel_frames, std::vector<Frame>& frames,
+                     PcKind leaf = PcKind::kExact) const;
 
   // The mapping line of profiles that have kernel frames.
   [[nodiscard]] ProfileMapping mapping() const;

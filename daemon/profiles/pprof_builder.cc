@@ -77,12 +77,6 @@ struct LabelKey {
   friend auto operator<=>(const LabelKey&, const LabelKey&) = default;
 };
 
-// Of a stack, or of a run of it.
-struct StackValue {
-  std::uint64_t samples = 0;
-  std::uint64_t ns = 0;  // of blocks
-};
-
 // A file as some processes may see it.
 struct FileView {
   FileKey file;

@@ -11,6 +11,7 @@
 
 #include "daemon/profiles/mapping_layout.h"
 #include "daemon/profiles/stack_counts.h"
+#include "daemon/profiles/times_of_runs.h"
 #include "daemon/samples/stack_table.h"
 
 namespace profd {
@@ -41,12 +42,12 @@ class Builder {
   BuiltProfile build(std::uint64_t period) {
     locate_jit_code();
     for (const StackTable::Stack& stack : table().stacks()) {
-      if (!is_resolved(stack)) add(stack, {}, stack.count);
+      if (!is_resolved(stack)) add(stack, {}, {.samples = stack.count, .ns = table().ns(stack)});
     }
     add_runs();
     Profile& profile = built_.profile;
     profile.period = period;
-    for (const auto& [frames, samples] : stacks_) profile.add_stack(frames, samples);
+    for (const auto& [frames, value] : stacks_) profile.add_stack(frames, count_of(value));
     profile.mappings = layout_.lines();
     if (built_.jit) built_.jit->part.add_lines(built_.jit->line_path, profile.mappings);
     if (has_kernel_frames_) profile.mappings.push_back(shared_.kernel.mapping());
@@ -57,7 +58,7 @@ class Builder {
   }
 
  private:
-  using CountedStack = std::pair<std::vector<Frame>, std::uint64_t>;
+  using CountedStack = std::pair<std::vector<Frame>, StackValue>;
   // The JIT function of each user frame. Empty: no frame has one.
   using Functions = std::span<const std::uint32_t>;
 
@@ -78,26 +79,35 @@ class Builder {
         shared_.jit->line_path_for(process_.image->comm, process_.key.tgid), std::move(part)});
   }
 
+  // In the profile.
+  std::uint64_t count_of(const StackValue& value) const {
+    return shared_.microseconds == nullptr ? value.samples : shared_.microseconds->add(value.ns);
+  }
+
   void add_runs() {
     if (!process_.jit) return;
+    TimesOfRuns times(table());
     for (const JitSamples::Run& run : process_.jit->runs) {
       const StackTable::Stack& stack = table().stacks()[run.stack];
       const Functions functions = process_.jit->frames_of(run, stack.user_frames);
-      add(stack, functions, run.count);
+      add(stack, functions, {.samples = run.count, .ns = times.take(run)});
     }
   }
 
-  void add(const StackTable::Stack& stack, Functions functions, std::uint64_t samples) {
+  void add(const StackTable::Stack& stack, Functions functions, const StackValue& value) {
     std::vector<Frame> frames;
-    const auto kernel = table().kernel_frames(stack);
+    auto kernel = table().kernel_frames(stack);
+    const bool is_cut = shared_.waits != nullptr && is_of_blocks(stack);
+    if (is_cut) kernel = shared_.waits->behind_scheduler(kernel);
     has_kernel_frames_ = has_kernel_frames_ || !kernel.empty();
-    shared_.kernel.append_frames(kernel, frames);
+    shared_.kernel.append_frames(kernel, frames, is_cut ? PcKind::kReturnAddress : PcKind::kExact);
     add_user_frames(stack, functions, frames);
     const auto [known, added] = index_.try_emplace(frames, stacks_.size());
-    if (added) stacks_.emplace_back(std::move(frames), 0);
-    stacks_[known->second].second += samples;
+    if (added) stacks_.emplace_back(std::move(frames), StackValue{});
+    stacks_[known->second].second.samples += value.samples;
+    stacks_[known->second].second.ns += value.ns;
     const auto place = static_cast<std::size_t>(&stack - table().stacks().data());
-    for (const TimeLog::Entry& entry : ticks_.take(place, samples)) {
+    for (const TimeLog::Entry& entry : ticks_.take(place, value.samples)) {
       built_.times.push_back(
           {.sample = static_cast<std::uint32_t>(known->second), .tick = entry.tick});
     }

@@ -12,7 +12,9 @@
 #include "daemon/profiles/entry_functions.h"
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
+#include "daemon/profiles/microseconds.h"
 #include "daemon/profiles/object_images.h"
+#include "daemon/profiles/wait_frames.h"
 #include "daemon/samples/snapshot.h"
 #include "formats/api/session_summary.h"
 #include "formats/profile/profile.h"
@@ -27,6 +29,10 @@ struct SharedObjects {
   EntryFunctions& entries;
   SymbolBudgets& symbols;
   JitImages* jit = nullptr;  // null: JIT code gets no names
+  // Of an event that has_blocks(), whose profiles count microseconds: those of all profiles, one
+  // after the other. Null: they count samples.
+  Microseconds* microseconds = nullptr;
+  WaitFrames* waits = nullptr;  // cuts the kernel frames of blocks; null: they stay as they are
 };
 
 struct BuiltProfile {

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "collectors/bpf/sample.h"
 #include "collectors/host/host_checks.h"
+#include "daemon/profiles/block_counts.h"
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
+#include "daemon/profiles/microseconds.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/pprof_builder.h"
 #include "daemon/storage/result_store.h"
@@ -35,9 +38,10 @@ std::uint64_t rounded_quotient(std::uint64_t dividend, std::uint64_t divisor) {
   return divisor == 0 ? 0 : (dividend + divisor / 2) / divisor;
 }
 
-KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {
+KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release,
+                              WaitFrames* waits) {
   if (snapshot.hide_kernel) return KernelImage::hidden();
-  const std::set<std::uint64_t> addresses = kernel_addresses(snapshot);
+  const std::set<std::uint64_t> addresses = kernel_addresses(snapshot, waits);
   if (addresses.empty()) return KernelImage::hidden();
   Result<std::string> text = read_whole_file("/proc/kallsyms");
   if (!text) return KernelImage::hidden();
@@ -70,12 +74,14 @@ NamedProfile name_frames(const SessionSnapshot& snapshot, LineBudget& lines, Cod
                              host_name());
 }
 
-std::uint64_t count_samples(const PprofProfile& profile) {
-  std::uint64_t samples = 0;
+// Of an event that has_blocks(), microseconds.
+std::uint64_t count_samples(const PprofProfile& profile, const EventSpec& event) {
+  std::uint64_t sum = 0;
   for (std::size_t i = 0; i < profile.samples().size(); ++i) {
-    samples += static_cast<std::uint64_t>(profile.values(i).front());
+    const auto values = profile.values(i);
+    sum += static_cast<std::uint64_t>(event.has_blocks() ? values.back() : values.front());
   }
-  return samples;
+  return event.has_blocks() ? sum / kNanosecondsPerMicrosecond : sum;
 }
 
 // Of the records of all profiles, one after the other.
@@ -102,6 +108,7 @@ Result<NameShares> write_named_profile(const SessionSnapshot& snapshot,
 
 SessionLedger ledger_of(const SessionSnapshot& snapshot,
                         const std::vector<ProfileSummary>& profiles) {
+  if (snapshot.event.has_blocks()) return ledger_of_blocks(snapshot, profiles);
   SessionLedger ledger;
   ledger.taken = snapshot.ledger.taken;
   for (const ProfileSummary& profile : profiles) ledger.written += profile.samples;
@@ -122,11 +129,13 @@ SessionSummary summarize(const SessionSnapshot& snapshot) {
   summary.event = snapshot.event.name;
   summary.period_us = period_of(snapshot);
   summary.period_unit = snapshot.event.unit;
+  if (snapshot.ledger.blocks) summary.blocks = summary_of(*snapshot.ledger.blocks);
   return summary;
 }
 
 std::uint64_t period_of(const SessionSnapshot& snapshot) {
   const EventSpec& event = snapshot.event;
+  if (event.has_blocks()) return 1;
   std::uint64_t period = 0;
   if (event.is_time && event.frequency_hz != 0) {
     period = rounded_quotient(kMicrosecondsPerSecond, event.frequency_hz);
@@ -171,14 +180,16 @@ Result<ProfileSummary> write_profile(const Profile& profile, ProfileSummary summ
   return summary;
 }
 
-std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot) {
+std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot, WaitFrames* waits) {
   std::set<std::uint64_t> addresses;
   for (const ProcessSnapshot& process : snapshot.processes) {
     const StackTable& table = process.samples.stacks;
     for (const StackTable::Stack& stack : table.stacks()) {
-      const auto frames = table.kernel_frames(stack);
+      auto frames = table.kernel_frames(stack);
+      const bool is_cut = waits != nullptr && is_of_blocks(stack);
+      if (is_cut) frames = waits->behind_scheduler(frames);
       if (frames.empty()) continue;
-      addresses.insert(frames.front());
+      addresses.insert(frames.front() - (is_cut ? 1U : 0U));
       for (const std::uint64_t return_address : frames.subspan(1)) {
         addresses.insert(return_address - 1);
       }
@@ -228,14 +239,25 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming
   Parser& parser = naming.parser();
   const std::string release = kernel_release();
   ObjectImages objects(parser, release);
-  const KernelImage kernel = make_kernel_image(snapshot, release);
+  std::optional<WaitFrames> waits;
+  const bool has_blocks = snapshot.event.has_blocks();
+  if (has_blocks) waits.emplace(WaitFrames::by(naming.kernel(), snapshot.bpf_functions));
+  WaitFrames* const cut = waits ? &*waits : nullptr;
+  const KernelImage kernel = make_kernel_image(snapshot, release, cut);
   EntryFunctions entries(parser);
   SymbolBudgets symbols;
   JitImages jit(parser, max_images_bytes(!snapshot.hide_kernel), result);
-  Result<SessionSummary> summary = write_profiles(
-      snapshot,
-      {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols, .jit = &jit},
-      result);
+  Microseconds microseconds;
+  Result<SessionSummary> summary =
+      write_profiles(snapshot,
+                     {.objects = objects,
+                      .kernel = kernel,
+                      .entries = entries,
+                      .symbols = symbols,
+                      .jit = &jit,
+                      .microseconds = has_blocks ? &microseconds : nullptr,
+                      .waits = cut},
+                     result);
   if (!summary) return summary;
   const Result<NameShares> named = write_named_profile(snapshot, *summary, naming, result);
   if (!named) return named.error();
@@ -253,7 +275,7 @@ Result<std::string> PartEncoder::encode(const SessionSnapshot& part, CodeNaming&
   end.set_shares(named.shares);
   SessionSummary summary = summarize(part);
   summary.ledger = ledger_of(part, {});
-  summary.ledger.written = count_samples(named.profile);
+  summary.ledger.written = count_samples(named.profile, part.event);
   named.profile.own_data = to_json(summary);
   return pack_gzip(encode_pprof(named.profile), kPartGzipLevel);
 }

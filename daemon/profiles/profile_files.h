@@ -12,6 +12,7 @@
 #include "daemon/names/code_naming.h"
 #include "daemon/names/line_budget.h"
 #include "daemon/profiles/profile_builder.h"
+#include "daemon/profiles/wait_frames.h"
 #include "daemon/samples/snapshot.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/api/session_summary.h"
@@ -58,15 +59,19 @@ class PartEncoder {
 
 // The period of the profiles' header: in microseconds for a time event, else in the event's own
 // unit, and at least 1. If the kernel chose the periods of an event that is not time, their mean.
+// Of an event that has_blocks(), 1.
 [[nodiscard]] std::uint64_t period_of(const SessionSnapshot& snapshot);
 
-// The summary without profiles, and its ledger with them.
+// The summary without profiles, and its ledger with them. Of an event that has_blocks(), the ledger
+// and the samples of `profiles` are microseconds.
 [[nodiscard]] SessionSummary summarize(const SessionSnapshot& snapshot);
 [[nodiscard]] SessionLedger ledger_of(const SessionSnapshot& snapshot,
                                       const std::vector<ProfileSummary>& profiles);
 
-// The addresses of the kernel's code bytes that were hit: one less than a return address.
-[[nodiscard]] std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot);
+// The addresses of the kernel's code bytes that were hit: one less than a return address. `waits`
+// as in SharedObjects.
+[[nodiscard]] std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot,
+                                                       WaitFrames* waits = nullptr);
 
 [[nodiscard]] bool has_kernel_frames(const SessionSnapshot& snapshot);
 

@@ -13,6 +13,12 @@
 
 namespace profd {
 
+// Of a stack, or of a run of it.
+struct StackValue {
+  std::uint64_t samples = 0;
+  std::uint64_t ns = 0;  // of an event that has_blocks()
+};
+
 class TimesOfRuns {
  public:
   // `stacks` must outlive *this.

@@ -1,5 +1,6 @@
 // The files of a session of off-cpu, runnable or wall.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -129,6 +130,90 @@ TEST_F(BlockProfileTest, ABlockWithoutUserStackSaysWhy) {
   EXPECT_THAT(text, HasSubstr("7ms   leaf\n             [blocked before the start]\n"));
   EXPECT_THAT(summary.profiles.at(0).incomplete,
               ElementsAre(Pair("before_start", 1), Pair("not_taken", 1)));
+}
+
+// Finds: counts of blocks in a file that readers take for microseconds, and times whose rests are
+// dropped: each stack has 600 ns beside its microseconds, and both together 1,200.
+TEST_F(BlockProfileTest, TheGperftoolsFileCountsMicroseconds) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  add_block(process, chain(program).block(PROFD_BLOCK_SLEEPING, 2'000'600, 1'000));
+  add_block(process, SyntheticSample(kProgram)
+                         .leaf(program.address("outer"), 1)
+                         .block(PROFD_BLOCK_DISK, 1'000'600));
+  const SessionSummary summary = write();
+  EXPECT_EQ(summary.period_us, 1U);
+  EXPECT_EQ(summary.period_unit, "microseconds");
+  EXPECT_EQ(summary.profiles.at(0).samples, 3'001U);
+  EXPECT_EQ(summary.profiles.at(0).user_samples, 1'001U);
+  EXPECT_EQ(summary.ledger.taken, 3'001U);
+  EXPECT_EQ(summary.ledger.written, 3'001U);
+  EXPECT_EQ(summary.ledger.difference(), 0);
+  EXPECT_EQ(profile("chain.4321.prof").period, 1U);
+  expect_both_readers("chain.4321.prof", {{"leaf", {2'000, 2'000}},
+                                          {"middle", {0, 2'000}},
+                                          {"outer", {1'001, 3'001}},
+                                          {"_start", {0, 2'000}}});
+}
+
+// Finds: rests that begin anew with each process, and a difference of a microsecond by them.
+TEST_F(BlockProfileTest, NoTimeIsLostByRounding) {
+  for (std::uint32_t pid = 1; pid <= 7; ++pid) {
+    ProcessSnapshot& process = add_process("p", {.tgid = pid, .exec_id = 1, .start_ns = 1});
+    for (std::uint64_t address = 1; address <= 5; ++address) {
+      add_block(process, SyntheticSample(kProgram)
+                             .leaf(address * 16)
+                             .block(PROFD_BLOCK_SLEEPING, 100 * pid + address));
+    }
+  }
+  BlockLedger& blocks = *snapshot_.ledger.blocks;
+  blocks.lost[PROFD_LOSS_RING_FULL] = {3, 1'999};
+  blocks.lost[PROFD_LOSS_RING_SHARE] = {1, 999};
+  blocks.no_room = {2, 700};
+  snapshot_.refused = 4;
+  snapshot_.refused_ns = 900;
+  blocks.delivered.blocks += 4;
+  blocks.delivered.ns += 900;
+  const SessionLedger ledger = write().ledger;
+  // 5 * 100 * 28 + 7 * 15 = 14,105 ns in the files.
+  EXPECT_EQ(ledger.written, 14U);
+  EXPECT_EQ(ledger.taken, (14'105U + 900 + 700 + 1'999 + 999) / 1000);
+  EXPECT_EQ(ledger.difference(), 0);
+  EXPECT_THAT(ledger.lost,
+              ElementsAre(Pair("memory_limit", 1), Pair("ring_full", 2), Pair("ring_share", 1)));
+}
+
+// Finds: a sum that is computed from another term: each has a value of its own.
+TEST_F(BlockProfileTest, TheSummaryHasTheTermsOfTheKernel) {
+  BlockLedger& blocks = *snapshot_.ledger.blocks;
+  blocks.blocked = {1'000, 9'002'700};
+  blocks.sampled = {100, 5'000'900};
+  blocks.long_unsampled = {10, 3'000'900};
+  blocks.short_unsampled = {880, 1'000'400};
+  blocks.lost[PROFD_LOSS_RING_FULL] = {9, 300};
+  blocks.lost[PROFD_LOSS_NO_RING] = {1, 200};
+  blocks.by_weight = {980, 4'000'000};
+  blocks.from_before = {2, 6'000'000};
+  blocks.ongoing = {3, 7'000'000};
+  blocks.no_start = 11;
+  blocks.no_room = {12, 0};
+  const BlockSummary summary = write().blocks.value();
+  EXPECT_EQ(summary.blocked, (BlockSummary::Term{1'000, 9'002}));
+  EXPECT_EQ(summary.sampled, (BlockSummary::Term{100, 5'000}));
+  EXPECT_EQ(summary.long_unsampled, (BlockSummary::Term{10, 3'001}));
+  EXPECT_EQ(summary.short_unsampled, (BlockSummary::Term{880, 1'001}));
+  EXPECT_EQ(summary.lost, (BlockSummary::Term{10, 0}));
+  EXPECT_EQ(summary.difference(), 0) << "each term is rounded, and their sum is that of all";
+  EXPECT_EQ(summary.by_weight, (BlockSummary::Term{980, 4'000}));
+  EXPECT_EQ(summary.from_before, (BlockSummary::Term{2, 6'000}));
+  EXPECT_EQ(summary.ongoing, (BlockSummary::Term{3, 7'000}));
+  EXPECT_THAT(summary.incomplete, ElementsAre(Pair("no_room", 12), Pair("no_start", 11)));
+}
+
+TEST_F(BlockProfileTest, ASessionOfTicksHasNoTermsOfBlocks) {
+  snapshot_ = test::handmade_session();
+  add_samples(add_process("chain"), SyntheticSample(kProgram).leaf(1));
+  EXPECT_FALSE(write().blocks);
 }
 
 }  // namespace
