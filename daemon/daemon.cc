@@ -375,6 +375,7 @@ StatusInfo Daemon::status(const Caller& caller) {
       describe_unwinding(source_->unwind_stats(), aggregator_.unwind_tally(), caller.privileged);
   status.unwinding.parser_restarts += workers_.parser_restarts() + jit.parser_restarts;
   status.jit = describe_jit(jit);
+  if (const auto stats = source_->off_cpu_stats()) status.off_cpu = describe_off_cpu(*stats);
   NamingStats names = workers_.naming_stats();
   names += continuous_.naming_stats();
   status.names = describe_names(names);

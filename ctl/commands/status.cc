@@ -169,6 +169,15 @@ void print_unmaps(const StatusInfo::Unmaps& unmaps, std::ostream& out) {
   out << "\n";
 }
 
+void print_off_cpu(const StatusInfo::OffCpu& off_cpu, std::ostream& out) {
+  out << "off-cpu    " << counted(off_cpu.threads_watched, "thread") << " watched, "
+      << counted(off_cpu.walks, "stack") << " taken, " << off_cpu.walks_by_chance
+      << " by chance; " << off_cpu.open_blocks << " open";
+  if (off_cpu.threads_refused != 0) out << "; " << off_cpu.threads_refused << " not watched";
+  if (off_cpu.ends_lost != 0) out << "; " << counted(off_cpu.ends_lost, "end") << " lost";
+  out << "\n";
+}
+
 void print_xray(const StatusInfo::Xray& xray, std::ostream& out) {
   if (xray == StatusInfo::Xray{}) return;
   out << "xray       " << counted(xray.apps, "app") << ", " << counted(xray.sessions, "session")
@@ -233,6 +242,7 @@ void print_status(const StatusInfo& status, std::ostream& out) {
         << " records sent later, for lack of room in the rings\n";
   }
   print_unmaps(status.unmaps, out);
+  if (status.off_cpu) print_off_cpu(*status.off_cpu, out);
   print_xray(status.xray, out);
 }
 

@@ -184,6 +184,27 @@ void add_xray(MetricsText& out, const StatusInfo::Xray& xray) {
             "Killed processes of these two kinds that have not ended yet.", xray.doors_stuck);
 }
 
+void add_off_cpu(MetricsText& out, const StatusInfo::OffCpu& off_cpu) {
+  out.counter("profd_off_cpu_threads_watched_total",
+              "Threads whose times off the CPU were measured.", off_cpu.threads_watched);
+  out.counter("profd_off_cpu_threads_refused_total",
+              "Threads that were not watched for lack of kernel memory.", off_cpu.threads_refused);
+  out.counter("profd_off_cpu_walks_total", "Stacks taken of threads that left their CPU.",
+              off_cpu.walks);
+  out.counter("profd_off_cpu_walks_by_chance_total",
+              "Such stacks that stand for several times off the CPU.", off_cpu.walks_by_chance);
+  out.gauge("profd_off_cpu_scale", "Scale of the chance that a short time off the CPU is sampled.",
+            off_cpu.scale);
+  out.counter("profd_off_cpu_ends_lost_total", "Ends of sampled times off the CPU that were lost.",
+              off_cpu.ends_lost);
+  out.counter("profd_off_cpu_storage_busy_total",
+              "Switches of threads whose time off the CPU could not be found.",
+              off_cpu.storage_busy);
+  out.gauge("profd_off_cpu_open_blocks", "Sampled times off the CPU that have not ended.",
+            off_cpu.open_blocks);
+  out.gauge("profd_off_cpu_open_bytes", "Memory for these.", off_cpu.open_bytes);
+}
+
 void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
   out.gauge("profd_continuous_enabled", "1 if continuous mode is enabled.",
             std::uint64_t{windows.enabled ? 1U : 0U});
@@ -229,6 +250,7 @@ std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
   add_jit(out, status.jit);
   add_names(out, status.names);
   add_xray(out, status.xray);
+  add_off_cpu(out, status.off_cpu.value_or(StatusInfo::OffCpu{}));
   add_history(out, status.continuous);
   return out.text();
 }

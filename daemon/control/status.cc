@@ -146,6 +146,18 @@ StatusInfo::Jit describe_jit(const JitStats& stats) {
           .malformed = {stats.malformed.begin(), stats.malformed.end()}};
 }
 
+StatusInfo::OffCpu describe_off_cpu(const OffCpuStats& stats) {
+  return {.threads_watched = stats.threads_watched,
+          .threads_refused = stats.threads_refused,
+          .walks = stats.walks,
+          .walks_by_chance = stats.walks_by_chance,
+          .scale = stats.scale,
+          .ends_lost = stats.ends_lost,
+          .storage_busy = stats.storage_busy,
+          .open_blocks = stats.open_blocks,
+          .open_bytes = stats.open_bytes};
+}
+
 StatusInfo::Names describe_names(const NamingStats& stats) {
   const LineStats& lines = stats.lines;
   return {.samples = stats.shares.samples,

@@ -26,6 +26,8 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status);
 
 [[nodiscard]] StatusInfo::Jit describe_jit(const JitStats& stats);
 
+[[nodiscard]] StatusInfo::OffCpu describe_off_cpu(const OffCpuStats& stats);
+
 [[nodiscard]] StatusInfo::Names describe_names(const NamingStats& stats);
 
 // All keys of StatusInfo::Names::sources.

@@ -76,8 +76,8 @@ struct ProfileSummary {
 };
 
 // The blocks of a session of off-cpu, runnable or wall (docs/api.md): their numbers and times. In
-// the kernel, blocked = sampled + long_unsampled + short_unsampled + lost, of terms that are counted
-// separately; the samples stand for all but what is lost.
+// the kernel, blocked = sampled + long_unsampled + short_unsampled + lost, of terms that are
+// counted separately; the samples stand for all but what is lost.
 struct BlockSummary {
   struct Term {
     std::uint64_t blocks = 0;

@@ -142,6 +142,18 @@ void members(auto& fields, Is<StatusInfo::Continuous> auto& continuous) {
       .optional("over_share_samples", continuous.over_share_samples);
 }
 
+void members(auto& fields, Is<StatusInfo::OffCpu> auto& off_cpu) {
+  fields.required("threads_watched", off_cpu.threads_watched)
+      .required("threads_refused", off_cpu.threads_refused)
+      .required("walks", off_cpu.walks)
+      .required("walks_by_chance", off_cpu.walks_by_chance)
+      .required("scale", off_cpu.scale)
+      .required("ends_lost", off_cpu.ends_lost)
+      .required("storage_busy", off_cpu.storage_busy)
+      .required("open_blocks", off_cpu.open_blocks)
+      .required("open_bytes", off_cpu.open_bytes);
+}
+
 void members(auto& fields, Is<StatusInfo::User> auto& user) {
   fields.optional("uid", user.uid).required("refused", user.refused);
 }
@@ -172,6 +184,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("names", status.names)
       .optional("xray", status.xray)
       .optional("continuous", status.continuous)
+      .if_set("off_cpu", status.off_cpu)
       .if_set("users", status.users);
 }
 

@@ -180,6 +180,21 @@ struct StatusInfo {
     friend bool operator==(const Continuous&, const Continuous&) = default;
   };
 
+  // The programs that sample blocks: times that threads are off their CPU. All counts but those of
+  // open blocks and the scale are since the first session of blocks.
+  struct OffCpu {
+    std::uint64_t threads_watched = 0;
+    std::uint64_t threads_refused = 0;  // the kernel had no memory
+    std::uint64_t walks = 0;            // stacks taken
+    std::uint64_t walks_by_chance = 0;  // of these, such that stand for several blocks
+    std::uint64_t scale = 0;            // of the chances of short blocks
+    std::uint64_t ends_lost = 0;
+    std::uint64_t storage_busy = 0;  // switches of a thread whose block could not be found
+    std::uint64_t open_blocks = 0;
+    std::uint64_t open_bytes = 0;  // of memory that these take
+    friend bool operator==(const OffCpu&, const OffCpu&) = default;
+  };
+
   // What was refused to an unprivileged user, or dropped.
   struct User {
     std::optional<std::uint32_t> uid;  // none: all users that have no row of their own
@@ -212,7 +227,8 @@ struct StatusInfo {
   Names names;
   Xray xray;
   Continuous continuous;
-  std::vector<User> users;  // for privileged callers
+  std::optional<OffCpu> off_cpu{};  // none: there was no session of blocks
+  std::vector<User> users;          // for privileged callers
 
   friend bool operator==(const StatusInfo&, const StatusInfo&) = default;
 };

@@ -54,6 +54,29 @@ TEST(Metrics, HaveTheAppsAndTheirDoors) {
   }
 }
 
+TEST(Metrics, HaveTheCountsOfBlocksFromTheStart) {
+  StatusInfo status;
+  EXPECT_THAT(metrics_of(status, {}), HasSubstr("\nprofd_off_cpu_walks_total 0\n"));
+  status.off_cpu = describe_off_cpu({.threads_watched = 1,
+                                     .threads_refused = 2,
+                                     .walks = 3,
+                                     .walks_by_chance = 4,
+                                     .scale = 5,
+                                     .ends_lost = 6,
+                                     .storage_busy = 7,
+                                     .open_blocks = 8,
+                                     .open_bytes = 9});
+  const std::string text = metrics_of(status, {});
+  for (const char* line :
+       {"profd_off_cpu_threads_watched_total 1", "profd_off_cpu_threads_refused_total 2",
+        "profd_off_cpu_walks_total 3", "profd_off_cpu_walks_by_chance_total 4",
+        "profd_off_cpu_scale 5", "profd_off_cpu_ends_lost_total 6",
+        "profd_off_cpu_storage_busy_total 7", "profd_off_cpu_open_blocks 8",
+        "profd_off_cpu_open_bytes 9"}) {
+    EXPECT_THAT(text, HasSubstr(std::string("\n") + line + "\n"));
+  }
+}
+
 TEST(Metrics, HaveEachReasonOfAFailedWindowFromTheStart) {
   StatusReasons reasons;
   for (std::size_t i = 0; i < kWindowFailureCount; ++i) {

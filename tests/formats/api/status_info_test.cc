@@ -142,6 +142,27 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"({"uid":null,"refused":{"POST /v1/sessions: too_large":60}}]})");
 }
 
+TEST(StatusInfo, HasTheCountsOfBlocksOnceThereWasASessionOfThem) {
+  StatusInfo status = a_status();
+  EXPECT_EQ(to_json(status).find("off_cpu"), std::string::npos);
+  status.off_cpu = StatusInfo::OffCpu{.threads_watched = 70,
+                                      .threads_refused = 71,
+                                      .walks = 72,
+                                      .walks_by_chance = 73,
+                                      .scale = 74,
+                                      .ends_lost = 75,
+                                      .storage_busy = 76,
+                                      .open_blocks = 77,
+                                      .open_bytes = 78};
+  const std::string json = to_json(status);
+  EXPECT_NE(json.find(R"("off_cpu":{"threads_watched":70,"threads_refused":71,"walks":72,)"
+                      R"("walks_by_chance":73,"scale":74,"ends_lost":75,"storage_busy":76,)"
+                      R"("open_blocks":77,"open_bytes":78},"users":)"),
+            std::string::npos)
+      << json;
+  EXPECT_EQ(*parse_status_info(json), status);
+}
+
 TEST(StatusInfo, HasNoUsersWhereThereAreNone) {
   StatusInfo status = a_status();
   status.users.clear();
