@@ -14,6 +14,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "daemon/profiles/block_image.h"
 #include "daemon/profiles/file_hits.h"
 #include "daemon/profiles/file_locations.h"
 #include "daemon/profiles/jit_code.h"
@@ -247,6 +248,9 @@ class ProfileNamer {
     }
     add_missing_frames(stack.user_end);
     count_names(value.samples);
+    if (snapshot_.event.kind == EventKind::kWall) {
+      stack_.push_back(location_of_name(std::string(root_frame(stack.state)), NameSource::kKernel));
+    }
     std::vector<std::uint32_t> locations;
     locations.reserve(stack_.size());
     for (const NamedLocation& location : stack_) locations.push_back(location.index);
@@ -263,10 +267,9 @@ class ProfileNamer {
   void add_missing_frames(unsigned user_end) {
     if (user_end == PROFD_END_OVER_SHARE) {
       stack_.push_back(location_of_name("[over share]", NameSource::kOverBudget));
-    } else if (user_end == PROFD_END_NOT_TAKEN) {
-      stack_.push_back(location_of_name(std::string(kNotTakenFrame), NameSource::kOverBudget));
-    } else if (user_end == PROFD_END_BEFORE_START) {
-      stack_.push_back(location_of_name(std::string(kBeforeStartFrame), NameSource::kNoMapping));
+    } else if (!was_taken(user_end)) {
+      const std::string name(missing_stack_frame(user_end));
+      stack_.push_back(location_of_name(name, NameSource::kOverBudget));
     }
   }
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "daemon/profiles/block_image.h"
 #include "daemon/profiles/mapping_layout.h"
 #include "daemon/profiles/stack_counts.h"
 #include "daemon/profiles/times_of_runs.h"
@@ -51,6 +53,7 @@ class Builder {
     profile.mappings = layout_.lines();
     if (built_.jit) built_.jit->part.add_lines(built_.jit->line_path, profile.mappings);
     if (has_kernel_frames_) profile.mappings.push_back(shared_.kernel.mapping());
+    if (has_block_frames_) profile.mappings.push_back(block_image_mapping());
     if (std::ranges::any_of(profile.mappings, is_in_build_dir)) profile.build_dir.assign(1, '.');
     built_.summary = count_stacks(process_, shared_.entries, shared_.symbols);
     built_.summary.stacks = stacks_.size();
@@ -102,6 +105,8 @@ class Builder {
     has_kernel_frames_ = has_kernel_frames_ || !kernel.empty();
     shared_.kernel.append_frames(kernel, frames, is_cut ? PcKind::kReturnAddress : PcKind::kExact);
     add_user_frames(stack, functions, frames);
+    add_block_frame(missing_stack_frame(stack.user_end), frames);
+    if (shared_.has_roots) add_block_frame(root_frame(stack.state), frames);
     const auto [known, added] = index_.try_emplace(frames, stacks_.size());
     if (added) stacks_.emplace_back(std::move(frames), StackValue{});
     stacks_[known->second].second.samples += value.samples;
@@ -126,6 +131,12 @@ class Builder {
     }
   }
 
+  void add_block_frame(std::string_view name, std::vector<Frame>& frames) {
+    if (name.empty()) return;
+    frames.push_back(frame_in_block_image(name));
+    has_block_frames_ = true;
+  }
+
   Frame user_frame(const StackTable::Stack& stack, const UserFrame& frame, PcKind kind) {
     const ObjectPart* part = part_of(stack, frame);
     if (part != nullptr) part->object->hit(part->offset_of(code_address(frame, kind)));
@@ -137,6 +148,7 @@ class Builder {
   MappingLayout layout_;
   TicksOfStacks ticks_;
   bool has_kernel_frames_ = false;
+  bool has_block_frames_ = false;
   boost::unordered_flat_map<std::vector<Frame>, std::size_t, FramesHash> index_;
   std::vector<CountedStack> stacks_;  // in the order of their first sample
   BuiltProfile built_;

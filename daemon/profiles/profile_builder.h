@@ -33,6 +33,7 @@ struct SharedObjects {
   // after the other. Null: they count samples.
   Microseconds* microseconds = nullptr;
   WaitFrames* waits = nullptr;  // cuts the kernel frames of blocks; null: they stay as they are
+  bool has_roots = false;       // each stack ends in root_frame() (block_image.h)
 };
 
 struct BuiltProfile {

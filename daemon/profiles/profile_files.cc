@@ -8,6 +8,7 @@
 #include "collectors/bpf/sample.h"
 #include "collectors/host/host_checks.h"
 #include "daemon/profiles/block_counts.h"
+#include "daemon/profiles/block_image.h"
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/microseconds.h"
@@ -50,11 +51,25 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
                  : KernelImage::hidden();
 }
 
+bool has_block_frames(const SessionSnapshot& snapshot) {
+  const auto is_not_taken = [](const StackTable::Stack& stack) {
+    return !was_taken(stack.user_end);
+  };
+  return snapshot.event.kind == EventKind::kWall ||
+         std::ranges::any_of(snapshot.processes, [&](const ProcessSnapshot& process) {
+           return std::ranges::any_of(process.samples.stacks.stacks(), is_not_taken);
+         });
+}
+
 Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
                           const ObjectImages& objects, SymbolBudgets& symbols, NameCache& names,
                           ResultWriter& result) {
   if (has_kernel_frames(snapshot)) {
     auto added = result.add(path_in_result(kernel.line_path()), kernel.encode());
+    if (!added) return added;
+  }
+  if (has_block_frames(snapshot)) {
+    auto added = result.add(path_in_result(block_image_mapping().path), encode_block_image());
     if (!added) return added;
   }
   return objects.write(result, max_images_bytes(!snapshot.hide_kernel), symbols, names);
@@ -256,7 +271,8 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming
                       .symbols = symbols,
                       .jit = &jit,
                       .microseconds = has_blocks ? &microseconds : nullptr,
-                      .waits = cut},
+                      .waits = cut,
+                      .has_roots = snapshot.event.kind == EventKind::kWall},
                      result);
   if (!summary) return summary;
   const Result<NameShares> named = write_named_profile(snapshot, *summary, naming, result);

@@ -130,6 +130,45 @@ TEST_F(BlockProfileTest, ABlockWithoutUserStackSaysWhy) {
   EXPECT_THAT(text, HasSubstr("7ms   leaf\n             [blocked before the start]\n"));
   EXPECT_THAT(summary.profiles.at(0).incomplete,
               ElementsAre(Pair("before_start", 1), Pair("not_taken", 1)));
+  expect_both_readers("chain.4321.prof", {{"leaf", {16'000, 16'000}},
+                                          {"[stack not taken]", {0, 9'000}},
+                                          {"[blocked before the start]", {0, 7'000}}});
+}
+
+// Finds: ticks without a time, a root that all stacks share, and a period of the CPU's ticks.
+TEST_F(BlockProfileTest, WallClockTimeHasARootForEachState) {
+  snapshot_.event = {.name = "wall",
+                     .unit = "microseconds",
+                     .frequency_hz = 100,
+                     .kind = EventKind::kWall};
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  const auto leaf = [&program] {
+    return SyntheticSample(kProgram).leaf(program.address("leaf"), 1);
+  };
+  add_block(process, leaf().block(PROFD_BLOCK_NONE, 10'000'000));
+  snapshot_.ledger.blocks->delivered = {};  // ticks are not among these
+  snapshot_.tick_ns = 10'000'000;
+  add_block(process, leaf().block(PROFD_BLOCK_SLEEPING, 4'000'000));
+  add_block(process, leaf().block(PROFD_BLOCK_DISK, 2'000'000));
+  add_block(process, leaf().block(PROFD_BLOCK_RUNNABLE, 1'000'000));
+  snapshot_.ledger.lost[PROFD_LOSS_RING_FULL] = 5;  // three of them starts of blocks
+  snapshot_.ledger.blocks->lost[PROFD_LOSS_RING_FULL] = {3, 600'000};
+  const SessionSummary summary = write();
+  EXPECT_EQ(summary.period_us, 1U);
+  EXPECT_EQ(summary.ledger.written, 17'000U);
+  EXPECT_THAT(summary.ledger.lost, ElementsAre(Pair("ring_full", 20'600)));
+  EXPECT_EQ(summary.ledger.difference(), 0);
+  expect_both_readers("chain.4321.prof", {{"leaf", {17'000, 17'000}},
+                                          {"[on CPU]", {0, 10'000}},
+                                          {"[blocked]", {0, 6'000}},
+                                          {"[runnable]", {0, 1'000}}});
+  const PprofProfile profile = named();
+  EXPECT_THAT(profile.sample_types(), ElementsAre(PprofValueType{"samples", "count"},
+                                                  PprofValueType{"wall", "nanoseconds"}));
+  ASSERT_EQ(profile.samples().size(), 4U);
+  EXPECT_THAT(labels_of_sample(profile, 0), Contains(Pair("state", "running")));
+  EXPECT_THAT(profile.values(0), ElementsAre(1, 10'000'000));
 }
 
 // Finds: counts of blocks in a file that readers take for microseconds, and times whose rests are
