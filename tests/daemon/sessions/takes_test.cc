@@ -77,6 +77,44 @@ TEST_F(TakesTest, ThePartsAndTheRestHaveEachSampleOnce) {
   EXPECT_EQ(sessions().session(kRoot, id)->samples, 10U);
 }
 
+// Finds: counts of blocks in a ledger of microseconds, and parts that have the time of earlier ones.
+TEST_F(TakesTest, ThePartsOfASessionOfBlocksHaveTheirTime) {
+  StartRequest request = everything();
+  request.event = "off-cpu";
+  const std::string id = start(kRoot, request).value();
+  source_.slots[0]->ledger.blocks.emplace();
+  const auto block = [this](std::uint64_t ns, std::uint64_t count) {
+    source_.take(sample_at(1).block(PROFD_BLOCK_SLEEPING, ns, count), 0);
+  };
+  const auto ledger_of_part = [&] {
+    const Result<std::string> part = take(kRoot, id);
+    EXPECT_TRUE(part) << part.error().message;
+    const auto protobuf = unpack_pprof(*part);
+    return parse_session_summary(*find_own_data(*protobuf)).value().ledger;
+  };
+  block(2'000'400, 3);
+  const SessionLedger first = ledger_of_part();
+  EXPECT_EQ(first.taken, 2'000U);
+  EXPECT_EQ(first.difference(), 0);
+  block(1'000'900, 1);
+  block(700, 1);
+  const SessionLedger second = ledger_of_part();
+  EXPECT_EQ(second.written, 1'001U);
+  EXPECT_EQ(second.difference(), 0);
+  EXPECT_EQ(sessions().session(kRoot, id)->samples, 5U);
+  EXPECT_EQ(sessions().session(kRoot, id)->period, 0U);
+  block(5'000'000, 1);
+  const Result<ResultInfo> copy = dump(kRoot, id);
+  ASSERT_TRUE(copy) << copy.error().message;
+  EXPECT_EQ(copy->summary.ledger.written, 5'000U);
+  EXPECT_EQ(copy->summary.ledger.difference(), 0);
+  ASSERT_TRUE(copy->summary.blocks);
+  const Result<ResultInfo> rest = stop(kRoot, id);
+  ASSERT_TRUE(rest) << rest.error().message;
+  EXPECT_EQ(rest->summary.ledger.written, 5'000U);
+  EXPECT_EQ(rest->summary.ledger.difference(), 0);
+}
+
 TEST_F(TakesTest, ASampleOnItsWayIsInTheNextPart) {
   const std::string id = start(kRoot, everything()).value();
   sample(1);
