@@ -184,8 +184,8 @@ bool StackTable::equal(const Stack& stack, const SampleView& sample) const {
          std::ranges::equal(sample.words, words_.at(stack.words, 0, sample.words.size()));
 }
 
-// Without its samples. The index is updated last, so that it never refers to a stack whose insertion
-// failed.
+// Without its samples. The index is updated last, so that it never refers to a stack whose
+// insertion failed.
 void StackTable::append(const SampleView& sample, std::uint64_t hash, std::uint32_t thread) {
   Stack stack = shape_of(sample);
   stack.thread = thread;

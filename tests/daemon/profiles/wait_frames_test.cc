@@ -135,14 +135,14 @@ TEST(WaitFrames, AFrameIsTheCallBeforeItsAddress) {
   EXPECT_EQ(stack.end_with_a_call().wait(), Wait::kSleep);
 }
 
-struct Case {
+struct WaitCase {
   const char* what;
   Wait wait;
   Names functions;
 };
 
 TEST(WaitFrames, TellsWhatLinux61WaitsFor) {
-  const std::vector<Case> table = {
+  const std::vector<WaitCase> table = {
       {"nanosleep", Wait::kSleep, {"do_nanosleep", "hrtimer_nanosleep", "common_nsleep"}},
       {"futex", Wait::kFutex, {"futex_wait_queue", "futex_wait", "do_futex", "__x64_sys_futex"}},
       {"futex with priority inheritance",
@@ -193,11 +193,11 @@ TEST(WaitFrames, TellsWhatLinux61WaitsFor) {
       {"child", Wait::kChild, {"do_wait", "kernel_wait4", "__do_sys_wait4"}},
       {"stopping of a CPU", Wait::kOther, {"schedule_timeout", "__wait_for_common", "stop_cpus"}},
   };
-  for (const Case& c : table) EXPECT_EQ(blocked_in(c.functions).wait(), c.wait) << c.what;
+  for (const WaitCase& c : table) EXPECT_EQ(blocked_in(c.functions).wait(), c.wait) << c.what;
 }
 
 TEST(WaitFrames, TellsWhatLinux618WaitsFor) {
-  const std::vector<Case> table = {
+  const std::vector<WaitCase> table = {
       {"nanosleep", Wait::kSleep, {"do_nanosleep", "hrtimer_nanosleep", "common_nsleep"}},
       {"futex", Wait::kFutex, {"futex_do_wait", "__futex_wait", "futex_wait", "do_futex"}},
       {"epoll", Wait::kEpoll, {"schedule_hrtimeout_range_clock", "ep_poll", "do_epoll_wait"}},
@@ -211,7 +211,7 @@ TEST(WaitFrames, TellsWhatLinux618WaitsFor) {
       {"FUSE", Wait::kDisk, {"request_wait_answer", "fuse_simple_request", "fuse_lookup_name"}},
       {"completion", Wait::kOther, {"schedule_timeout", "__wait_for_common", "kernel_clone"}},
   };
-  for (const Case& c : table) EXPECT_EQ(blocked_in(c.functions).wait(), c.wait) << c.what;
+  for (const WaitCase& c : table) EXPECT_EQ(blocked_in(c.functions).wait(), c.wait) << c.what;
 }
 
 // do_wait_for_common() waits for any completion, and only do_wait() for a child.

@@ -66,8 +66,8 @@ TEST(StackTable, KeepsDifferentStacksApart) {
   EXPECT_EQ(table.stacks().size(), all.size());
 }
 
-// Finds: a sample of several blocks that counts once, a time that is set instead of added, and times
-// of a copy that change.
+// Finds: a sample of several blocks that counts once, a time that is set instead of added, and
+// times of a copy that change.
 TEST(StackTable, AddsUpTheBlocksAndTheirTime) {
   StackTable table;
   add(table, plain().block(PROFD_BLOCK_SLEEPING, 1'000));

@@ -77,7 +77,8 @@ TEST_F(TakesTest, ThePartsAndTheRestHaveEachSampleOnce) {
   EXPECT_EQ(sessions().session(kRoot, id)->samples, 10U);
 }
 
-// Finds: counts of blocks in a ledger of microseconds, and parts that have the time of earlier ones.
+// Finds: counts of blocks in a ledger of microseconds, and parts that have the time of earlier
+// ones.
 TEST_F(TakesTest, ThePartsOfASessionOfBlocksHaveTheirTime) {
   StartRequest request = everything();
   request.event = "off-cpu";
