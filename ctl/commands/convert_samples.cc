@@ -71,7 +71,8 @@ class SampleConverter {
         sum = std::move(source->samples);
         continue;
       }
-      if (source->samples.event != sum.event || source->samples.has_cpu_time != sum.has_cpu_time) {
+      if (source->samples.event != sum.event || source->samples.has_cpu_time != sum.has_cpu_time ||
+          source->samples.time_kind != sum.time_kind) {
         return invalid_argument(
             name + " has samples of " + source->samples.event + ", and " + *first + " of " +
                 sum.event,

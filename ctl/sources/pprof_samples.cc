@@ -10,6 +10,7 @@
 #include "ctl/sources/kernel_object.h"
 #include "ctl/views/group_key.h"
 #include "formats/base/errors.h"
+#include "formats/profile/block_names.h"
 #include "formats/profile/pprof_reader.h"
 
 namespace profd {
@@ -32,10 +33,11 @@ std::int64_t limited_product(std::int64_t a, std::int64_t b) {
                                                 : product;
 }
 
-// Which values of a sample are the number of samples and the CPU time.
+// Which values of a sample are the number of samples and their time.
 struct ValuePlaces {
   std::optional<std::size_t> count;
   std::optional<std::size_t> cpu;
+  TimeKind kind = TimeKind::kCpu;
   std::int64_t ns_per_cpu = 1;
   std::int64_t period_ns = 0;  // of a sample; 0: unknown
   std::string event;
@@ -76,7 +78,15 @@ bool is_jit_object_of_perf(std::string_view object) {
 }
 
 bool is_count_of_samples(std::string_view type) {
-  return type == "samples" || type == "sample" || type.ends_with("_sample");
+  return type == "samples" || type == "sample" || type.ends_with("_sample") ||
+         type == kBlocksType;
+}
+
+// Whether the type is one of times, and takes the place of the last one: CPU time goes before the
+// others, as in profiles of programs that count both.
+bool is_better_time(std::optional<TimeKind> kind, const ValuePlaces& places) {
+  if (!kind) return false;
+  return !places.cpu || (*kind == TimeKind::kCpu && places.kind != TimeKind::kCpu);
 }
 
 Result<ValuePlaces> places_of_values(const PprofTables& tables) {
@@ -87,8 +97,10 @@ Result<ValuePlaces> places_of_values(const PprofTables& tables) {
     const std::string_view type = tables.texts[tables.sample_types[i].type];
     const std::int64_t ns = ns_of_unit(tables.texts[tables.sample_types[i].unit]);
     types += (types.empty() ? "" : ", ") + std::string(type);
-    if (type == "cpu" && ns != 0 && !places.cpu) {
+    const auto kind = ns != 0 ? time_kind_of_type(type) : std::nullopt;
+    if (is_better_time(kind, places)) {
       places.cpu = i;
+      places.kind = *kind;
       places.ns_per_cpu = ns;
     } else if (ns == 0 && is_count_of_samples(type) && !places.count) {
       places.count = i;
@@ -101,6 +113,10 @@ Result<ValuePlaces> places_of_values(const PprofTables& tables) {
                 "it is no CPU profile: its values are " +
                     (types.empty() ? "missing" : types.substr(0, 256)),
                 "go tool pprof FILE shows heap, mutex, block and other profiles");
+  }
+  if (is_of_blocks(places.kind)) {
+    places.event = names_of(places.kind).event;
+    return places;
   }
   const std::string_view period = tables.texts[tables.period_type.type];
   const std::int64_t ns = ns_of_unit(tables.texts[tables.period_type.unit]);
@@ -148,6 +164,8 @@ class PprofImport {
     places_ = std::move(*places);
     to_.event = places_.event;
     to_.has_cpu_time = places_.cpu || places_.period_ns > 0;
+    to_.time_kind = places_.kind;
+    to_.has_counts = places_.count || !is_of_blocks(places_.kind);
     to_.duration_ns = std::max<std::int64_t>(tables.duration_ns, 0);
     to_.time_ns = std::max<std::int64_t>(tables.time_ns, 0);
     texts_.assign(tables.texts.size(), kNotAdded);
@@ -216,7 +234,10 @@ class PprofImport {
     if (key == "container") return &of.container;
     if (key == "user") return &of.user;
     if (key == "runtime") return &of.runtime;
-    return key == "thread" ? &of.thread : nullptr;
+    if (key == "thread") return &of.thread;
+    if (key == kStateLabel) return &of.state;
+    if (key == kWaitLabel) return &of.wait;
+    return key == kOngoingLabel ? &of.ongoing : nullptr;
   }
 
   Samples& to_;

@@ -1,4 +1,5 @@
-// The samples of a profile.proto: of profd, and of other programs that count CPU time.
+// The samples of a profile.proto: of profd, and of other programs that count CPU time, or time off
+// the CPU as profd does (formats/profile/block_names.h).
 
 #pragma once
 

@@ -20,6 +20,8 @@ struct WireRow {
 struct WireSamples {
   std::string event;
   bool has_cpu_time = false;
+  TimeKind time_kind = TimeKind::kCpu;
+  bool has_counts = true;
   std::int64_t duration_ns = 0;
   std::vector<std::string> texts;
   std::vector<SampledFunction> functions;
@@ -43,7 +45,8 @@ bool are_valid(const WireSamples& wire) {
   };
   const auto is_label_set = [&](const SampleLabels& set) {
     return is_text(set.comm) && is_text(set.unit) && is_text(set.container) && is_text(set.user) &&
-           is_text(set.runtime) && is_text(set.thread);
+           is_text(set.runtime) && is_text(set.thread) && is_text(set.state) && is_text(set.wait) &&
+           is_text(set.ongoing);
   };
   const auto is_row = [&](const WireRow& row) {
     return row.labels < wire.labels.size() && row.samples >= 0 && row.cpu_ns >= 0 &&
@@ -51,6 +54,7 @@ bool are_valid(const WireSamples& wire) {
                row.stack, [&](std::uint32_t location) { return location < wire.locations.size(); });
   };
   return wire.duration_ns >= 0 && wire.time_ns >= 0 && wire.losses.size() <= 1 &&
+         wire.time_kind <= TimeKind::kWall &&
          std::ranges::all_of(wire.functions, is_function) &&
          std::ranges::all_of(wire.locations, are_frames) &&
          std::ranges::all_of(wire.labels, is_label_set) && std::ranges::all_of(wire.rows, is_row);
@@ -61,6 +65,8 @@ Samples samples_of(const WireSamples& wire) {
   Samples samples;
   samples.event = wire.event;
   samples.has_cpu_time = wire.has_cpu_time;
+  samples.time_kind = wire.time_kind;
+  samples.has_counts = wire.has_counts;
   samples.duration_ns = wire.duration_ns;
   samples.time_ns = wire.time_ns;
   if (!wire.losses.empty()) samples.losses = wire.losses.front();
@@ -80,7 +86,8 @@ Samples samples_of(const WireSamples& wire) {
   std::vector<std::uint32_t> labels;
   for (SampleLabels set : wire.labels) {
     for (std::uint32_t* text :
-         {&set.comm, &set.unit, &set.container, &set.user, &set.runtime, &set.thread}) {
+         {&set.comm, &set.unit, &set.container, &set.user, &set.runtime, &set.thread, &set.state,
+          &set.wait, &set.ongoing}) {
       *text = texts[*text];
     }
     labels.push_back(samples.add_labels(set));
@@ -97,6 +104,8 @@ Samples samples_of(const WireSamples& wire) {
 std::string encode_samples(const Samples& samples) {
   WireSamples wire{.event = samples.event,
                    .has_cpu_time = samples.has_cpu_time,
+                   .time_kind = samples.time_kind,
+                   .has_counts = samples.has_counts,
                    .duration_ns = samples.duration_ns,
                    .texts = {},
                    .functions = {samples.functions().begin(), samples.functions().end()},

@@ -215,6 +215,8 @@ class SourceOpener {
     source.samples.duration_ns = summary->duration_ns;
     source.samples.time_ns = summary->start_ns;
     source.samples.has_cpu_time = summary->period_ns > 0;
+    source.samples.time_kind = time_kind_of_event(summary->event);
+    source.samples.has_counts = !is_of_blocks(source.samples.time_kind);
     source.samples.losses = summary->losses;
     if (auto added = add_profiles(directory, *summary, source); !added) return added.error();
     return source;

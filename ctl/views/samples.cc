@@ -58,6 +58,8 @@ void add_to(SeededHash& hash, const SampleLabels& labels) {
   hash.add(std::uint64_t{labels.comm} << 32 | labels.unit);
   hash.add(std::uint64_t{labels.container} << 32 | labels.user);
   hash.add(std::uint64_t{labels.runtime} << 32 | labels.thread);
+  hash.add(std::uint64_t{labels.state} << 32 | labels.wait);
+  hash.add(labels.ongoing);
 }
 
 void SampleValue::add(const SampleValue& other) {

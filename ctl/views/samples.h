@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ctl/views/time_kind.h"
 #include "formats/api/session_summary.h"
 #include "formats/base/seeded_hash.h"
 #include "formats/profile/interned.h"
@@ -60,6 +61,9 @@ struct SampleLabels {
   std::uint32_t user = 0;
   std::uint32_t runtime = 0;
   std::uint32_t thread = 0;
+  std::uint32_t state = 0;    // of a block
+  std::uint32_t wait = 0;     // of a block: what for
+  std::uint32_t ongoing = 0;  // "yes": the block had not ended
 
   friend bool operator==(const SampleLabels&, const SampleLabels&) = default;
   friend void add_to(SeededHash& hash, const SampleLabels& labels);
@@ -67,7 +71,7 @@ struct SampleLabels {
 
 struct SampleValue {
   std::int64_t samples = 0;
-  std::int64_t cpu_ns = 0;
+  std::int64_t cpu_ns = 0;  // of another kind where Samples::time_kind says so
 
   // Stops at the limits of the type.
   void add(const SampleValue& other);
@@ -81,7 +85,8 @@ struct CountOfReason {
   std::uint64_t count = 0;
 };
 struct SampleLosses {
-  std::uint64_t written = 0;  // samples of the recording
+  // Samples of the recording; where these are blocks, their microseconds, as in session.json.
+  std::uint64_t written = 0;
   std::vector<CountOfReason> lost{};
   std::uint64_t user_samples = 0;           // with a user stack
   std::vector<CountOfReason> incomplete{};  // of these
@@ -110,7 +115,7 @@ struct SampleLosses {
   return static_cast<std::uint32_t>(number - 1);
 }
 
-// Of `samples` of the value's samples. Each has the same CPU time.
+// Of `samples` of the value's samples. Each has the same time.
 [[nodiscard]] SampleValue part_of(const SampleValue& value, std::int64_t samples);
 
 class Samples {
@@ -128,8 +133,11 @@ class Samples {
   Samples(Samples&&) = default;
   Samples& operator=(Samples&&) = default;
 
-  std::string event = "cpu";     // what was sampled
-  bool has_cpu_time = false;     // cpu_ns is known
+  std::string event = "cpu";  // what was sampled
+  bool has_cpu_time = false;  // cpu_ns is known
+  TimeKind time_kind = TimeKind::kCpu;
+  // False: of blocks that have times alone, as in a directory. `samples` then says nothing.
+  bool has_counts = true;
   std::int64_t duration_ns = 0;  // 0: unknown
   std::int64_t time_ns = 0;      // of the start, since the epoch; 0: unknown
   // Of the whole recording, whatever rows were kept. None: it does not say.

@@ -48,19 +48,31 @@ ImagedProfile gperftools_of_samples(const Samples& samples) {
   ImagedProfile made{.profile = {}, .image = encode_absolute_image(image)};
   made.profile.mappings.push_back({place.start, place.end, place.file_offset, {}});
   const SampleValue all = samples.sum();
-  if (samples.has_cpu_time && all.samples > 0) {
+  const bool is_of_times = samples.has_cpu_time && is_of_blocks(samples.time_kind);
+  if (is_of_times) {
+    made.profile.period = 1;
+  } else if (samples.has_cpu_time && all.samples > 0) {
     made.profile.period =
         static_cast<std::uint64_t>(std::max<std::int64_t>(all.cpu_ns / all.samples / kNsPerUs, 1));
   }
   std::vector<std::uint32_t> stack;
   std::vector<Frame> frames;
+  std::int64_t rest_ns = 0;  // below a microsecond, of the rows before
   for (const Samples::Row& row : samples.rows()) {
     samples.read_stack(row, stack);
     frames.clear();
     for (const std::uint32_t frame : stack) {
       frames.push_back({named.addresses[samples.frames()[frame].function], PcKind::kExact});
     }
-    made.profile.add_stack(frames, static_cast<std::uint64_t>(row.value.samples));
+    std::int64_t count = row.value.samples;
+    if (is_of_times) {
+      count = row.value.cpu_ns / kNsPerUs;
+      rest_ns += row.value.cpu_ns % kNsPerUs;
+      count += rest_ns / kNsPerUs;
+      rest_ns %= kNsPerUs;
+    }
+    if (is_of_times && count == 0) continue;
+    made.profile.add_stack(frames, static_cast<std::uint64_t>(count));
   }
   return made;
 }

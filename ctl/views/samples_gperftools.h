@@ -17,7 +17,8 @@ struct ImagedProfile {
 };
 
 // Inlined functions are callers and callees like others. Lines and labels are lost, as the format
-// has none. The period is that of all samples on average.
+// has none. The period is that of all samples on average. Of blocks it is a microsecond, and the
+// counts are their times; what is below one is carried from row to row.
 [[nodiscard]] ImagedProfile gperftools_of_samples(const Samples& samples);
 
 }  // namespace profd

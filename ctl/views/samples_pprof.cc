@@ -12,6 +12,7 @@
 
 #include "formats/api/session_summary.h"
 #include "formats/base/time_text.h"
+#include "formats/profile/block_names.h"
 
 namespace profd {
 namespace {
@@ -41,7 +42,8 @@ std::string session_json_of(const Samples& from, const SampleLosses& losses,
   }
   summary.seconds = static_cast<double>(from.duration_ns) / kNsOfSecond;
   summary.event = from.event;
-  summary.period_us = static_cast<std::uint64_t>(from.has_cpu_time ? period_ns / kNsOfUs : 1);
+  const bool has_period = from.has_cpu_time && !is_of_blocks(from.time_kind);
+  summary.period_us = static_cast<std::uint64_t>(has_period ? period_ns / kNsOfUs : 1);
   if (!from.has_cpu_time) summary.period_unit = from.event;
   summary.profiles.push_back(summary_of_processes(losses));
   summary.ledger.written = losses.written;
@@ -53,8 +55,9 @@ std::string session_json_of(const Samples& from, const SampleLosses& losses,
 class PprofExport {
  public:
   explicit PprofExport(const Samples& from) : from_(from), to_(types_of(from)) {
-    to_.default_sample_type = from.has_cpu_time ? "cpu" : "samples";
-    to_.period_type = {from.event, from.has_cpu_time ? "nanoseconds" : "count"};
+    to_.default_sample_type =
+        from.has_cpu_time ? std::string(names_of(from.time_kind).type) : "samples";
+    to_.period_type = {period_type_of(from), from.has_cpu_time ? "nanoseconds" : "count"};
     to_.period = period();
     to_.time_ns = from.time_ns;
     to_.duration_ns = from.duration_ns;
@@ -71,7 +74,8 @@ class PprofExport {
     for (const Samples::Row& row : from_.rows()) {
       from_.read_locations(row, stack);
       for (std::uint32_t& location : stack) location = locations_[location];
-      std::vector<std::int64_t> values{row.value.samples};
+      std::vector<std::int64_t> values;
+      if (from_.has_counts) values.push_back(row.value.samples);
       if (from_.has_cpu_time) values.push_back(row.value.cpu_ns);
       places.push_back(
           to_.add_sample({.labels = labels[row.labels], .stack = to_.add_stack(stack)}, values));
@@ -82,15 +86,21 @@ class PprofExport {
 
  private:
   static std::vector<PprofValueType> types_of(const Samples& from) {
-    std::vector<PprofValueType> types{{"samples", "count"}};
-    if (from.has_cpu_time) types.push_back({"cpu", "nanoseconds"});
+    const TimeKindNames& names = names_of(from.time_kind);
+    std::vector<PprofValueType> types;
+    if (from.has_counts) types.push_back({names.count_type, "count"});
+    if (from.has_cpu_time) types.push_back({std::string(names.type), "nanoseconds"});
     return types;
   }
 
-  // Of one sample, where all have the same.
+  static std::string period_type_of(const Samples& from) {
+    return is_of_blocks(from.time_kind) ? std::string(names_of(from.time_kind).type) : from.event;
+  }
+
+  // Of one sample, where all have the same. Blocks have times of their own.
   [[nodiscard]] std::int64_t period() const {
     const SampleValue all = from_.sum();
-    if (!from_.has_cpu_time || all.samples == 0) return 1;
+    if (!from_.has_cpu_time || all.samples == 0 || is_of_blocks(from_.time_kind)) return 1;
     return std::max<std::int64_t>(all.cpu_ns / all.samples, 1);
   }
 
@@ -145,6 +155,9 @@ class PprofExport {
     add_name("user", set.user);
     add_name("runtime", set.runtime);
     add_name("thread", set.thread);
+    add_name(kStateLabel, set.state);
+    add_name(kWaitLabel, set.wait);
+    add_name(kOngoingLabel, set.ongoing);
     return to_.add_labels(std::move(labels));
   }
 
@@ -184,6 +197,7 @@ std::optional<SampleTimes> times_of_both(const Samples& first, const Samples& se
 
 void add_recording(const Samples& from, Samples& to) {
   to.has_cpu_time = to.has_cpu_time && from.has_cpu_time;
+  to.has_counts = to.has_counts && from.has_counts;
   to.duration_ns = sum_within_limits(to.duration_ns, from.duration_ns);
   if (to.time_ns == 0 || (from.time_ns != 0 && from.time_ns < to.time_ns)) {
     to.time_ns = from.time_ns;
@@ -239,7 +253,10 @@ void add_samples(const Samples& from, Samples& to) {
                                     .container = text(set.container),
                                     .user = text(set.user),
                                     .runtime = text(set.runtime),
-                                    .thread = text(set.thread)}));
+                                    .thread = text(set.thread),
+                                    .state = text(set.state),
+                                    .wait = text(set.wait),
+                                    .ongoing = text(set.ongoing)}));
   }
   add_rows(from, locations, labels, to);
   if (times) {

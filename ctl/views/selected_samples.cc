@@ -25,6 +25,8 @@ class SelectedCopy {
         locations_(from_.location_count(), kNotCopied) {
     to_.event = from_.event;
     to_.has_cpu_time = from_.has_cpu_time;
+    to_.time_kind = from_.time_kind;
+    to_.has_counts = from_.has_counts;
     to_.duration_ns = from_.duration_ns;
     to_.time_ns = from_.time_ns;
     to_.losses = from_.losses;
@@ -97,7 +99,10 @@ class SelectedCopy {
                                          .container = copied_text(set.container),
                                          .user = copied_text(set.user),
                                          .runtime = copied_text(set.runtime),
-                                         .thread = copied_text(set.thread)});
+                                         .thread = copied_text(set.thread),
+                                         .state = copied_text(set.state),
+                                         .wait = copied_text(set.wait),
+                                         .ongoing = copied_text(set.ongoing)});
     return label_sets_[index];
   }
 
