@@ -21,6 +21,7 @@
 #include "ctl/views/samples_pprof.h"
 #include "ctl/views/selected_samples.h"
 #include "ctl/views/view_json.h"
+#include "ctl/views/view_text.h"
 #include "formats/base/errors.h"
 #include "formats/base/json_text.h"
 #include "formats/profile/gperftools_writer.h"
@@ -34,6 +35,7 @@ struct ConvertedSamples {
   std::string bytes;
   std::size_t left_out = 0;  // nodes of a picture
   SampleValue sum{};
+  std::string size{};  // of the sum, for people
 };
 
 class SampleConverter {
@@ -118,7 +120,9 @@ class SampleConverter {
       if (samples.rows().empty()) return nothing_to_show(options_.patterns);
     }
     auto made = encode(samples);
-    if (made) made->sum = samples.sum();
+    if (!made) return made;
+    made->sum = samples.sum();
+    made->size = size_text(scope_of(samples), made->sum);
     return made;
   }
 
@@ -156,6 +160,7 @@ class SampleConverter {
     if (tree.nodes.empty()) return nothing_to_show(options_.patterns);
     ConvertedSamples made;
     made.sum = tree.scope.shown;
+    made.size = size_text(tree.scope, made.sum);
     if (options_.form == SampleForm::kJson) made.bytes = to_json(tree) + "\n";
     if (options_.form == SampleForm::kHtml) made.bytes = flame_html(tree, title_);
     if (options_.form == SampleForm::kSvg) made.bytes = flame_svg(tree, title_);
@@ -172,7 +177,7 @@ class SampleConverter {
           << "\n";
       return;
     }
-    console_.err << "profctl: " << counted(static_cast<std::uint64_t>(made.sum.samples), "sample");
+    console_.err << "profctl: " << made.size;
     if (made.left_out != 0)
       console_.err << "; " << counted(made.left_out, "smaller node") << " left out";
     console_.err << "\n";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ctl/client/signal_watch.h"
+#include "ctl/commands/block_texts.h"
 #include "ctl/commands/hottest.h"
 #include "ctl/output/directory.h"
 #include "ctl/output/file.h"
@@ -61,9 +62,9 @@ Result<void> write_files(Client& client, const ResultInfo& result, OutputDirecto
 
 std::string line_of_file(const fs::path& file) { return printable(file.string()); }
 
-// "PATH  SAMPLES"
-std::string line_of_file(const fs::path& file, std::uint64_t samples) {
-  return line_of_file(file) + "  " + counted(samples, "sample");
+// "PATH  SAMPLES", or the time of blocks
+std::string line_of_file(const fs::path& file, TimeKind kind, std::uint64_t written) {
+  return line_of_file(file) + "  " + written_text(kind, written);
 }
 
 // A host has hundreds of processes, so the list of their files ends early.
@@ -85,13 +86,14 @@ void print_lines(const std::vector<std::string>& lines, const Destination& desti
 void print_files(const ResultInfo& result, const Destination& destination,
                  const WrittenList& written, const Console& console) {
   const fs::path directory = destination.path;
+  const TimeKind kind = time_kind_of_event(result.summary.event);
   std::vector<ProfileSummary> profiles = result.summary.profiles;
   std::ranges::stable_sort(profiles, std::ranges::greater(), &ProfileSummary::samples);
   std::vector<std::string> lines;
   lines.reserve(result.files.size() + 1);
   std::set<std::string> listed;
   for (const ProfileSummary& profile : profiles) {
-    lines.push_back(line_of_file(directory / profile.path, profile.samples));
+    lines.push_back(line_of_file(directory / profile.path, kind, profile.samples));
     listed.insert(profile.path);
   }
   for (const ResultFile& file : result.files) {
@@ -185,6 +187,8 @@ void print_xray_issues(CountsByReason counts, const Console& console) {
 
 std::string no_samples_text(const SessionSummary& summary) {
   if (summary.xray) return "no calls were recorded: none of the functions was called";
+  const TimeKind kind = time_kind_of_event(summary.event);
+  if (is_of_blocks(kind)) return no_blocks_text(kind);
   for (const char* clock : {"cpu", "cpu-clock", "task-clock"}) {
     if (summary.event == clock) return "no samples: no process of the target used the CPU";
   }
@@ -192,17 +196,20 @@ std::string no_samples_text(const SessionSummary& summary) {
          " were sampled: none occurred in the target, or too few; --period 1 takes each of them";
 }
 
-void print_losses(const SessionLedger& ledger, const Console& console) {
+void print_losses(const SessionSummary& summary, const Console& console) {
+  const SessionLedger& ledger = summary.ledger;
   const std::uint64_t lost = sum_of(ledger.lost);
   if (lost == 0) return;
-  console.err << "profctl: " << lost << " of " << counted(ledger.taken, "sample")
-              << " were lost: " << counts_text(ledger.lost) << "\n";
+  const TimeKind kind = time_kind_of_event(summary.event);
+  console.err << "profctl: " << lost_text(kind, lost, ledger.taken)
+              << " were lost: " << printable(reasons_text(kind, ledger.lost)) << "\n";
 }
 
 void print_remarks(const SessionSummary& summary, const Console& console) {
   if (summary.ledger.taken == 0) console.err << "profctl: " << no_samples_text(summary) << "\n";
-  print_losses(summary.ledger, console);
+  print_losses(summary, console);
   if (summary.xray) print_xray_issues(*summary.xray, console);
+  print_block_remarks(summary, console);
   print_cut_stacks(summary, console);
   print_unnamed_code(summary, console);
 }
@@ -291,7 +298,7 @@ Result<void> write_file(const std::string& packed, const std::string& session,
 struct PartFile {
   std::string path;
   std::string bytes;
-  std::int64_t samples = 0;
+  std::int64_t written = 0;  // samples; of blocks, microseconds
 };
 
 // A unit or process can have any name. Parts whose names differ only in other characters get a
@@ -318,8 +325,10 @@ std::string part_path(const std::string& name, const std::string& extension,
   return path;
 }
 
-Result<std::vector<PartFile>> split_files(const std::string& packed,
-                                          const Destination& destination) {
+// `has_times`: of blocks, each of which has a time of its own as its last value.
+Result<std::vector<PartFile>> split_files(const std::string& packed, const Destination& destination,
+                                          bool has_times) {
+  constexpr std::int64_t kNsOfUs = 1000;
   const auto protobuf = unpack_pprof(packed);
   if (!protobuf) return error_of(protobuf.error());
   const auto tables = read_pprof_tables(*protobuf);
@@ -330,20 +339,23 @@ Result<std::vector<PartFile>> split_files(const std::string& packed,
     PartFile file{.path = part_path(part.name, extension_of(destination.form), taken),
                   .bytes = encoded(part.profile, destination.form, part.name)};
     for (std::size_t i = 0; i < part.profile.samples().size(); ++i) {
-      file.samples = sum_within_limits(file.samples, part.profile.values(i).front());
+      const auto values = part.profile.values(i);
+      file.written = sum_within_limits(file.written, has_times ? values.back() : values.front());
     }
+    if (has_times) file.written /= kNsOfUs;
     files.push_back(std::move(file));
   }
-  std::ranges::stable_sort(files, std::ranges::greater(), &PartFile::samples);
+  std::ranges::stable_sort(files, std::ranges::greater(), &PartFile::written);
   return files;
 }
 
-std::vector<std::string> lines_of_parts(const std::vector<PartFile>& files,
+std::vector<std::string> lines_of_parts(const std::vector<PartFile>& files, TimeKind kind,
                                         const fs::path& directory) {
   std::vector<std::string> lines;
   lines.reserve(files.size());
   for (const PartFile& file : files) {
-    lines.push_back(line_of_file(directory / file.path, static_cast<std::uint64_t>(file.samples)));
+    lines.push_back(
+        line_of_file(directory / file.path, kind, static_cast<std::uint64_t>(file.written)));
   }
   return lines;
 }
@@ -360,7 +372,8 @@ Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destinat
   const std::string& shown = destination.path;
   const auto packed = fetch_named_profile(client, result);
   if (!packed) return packed.error();
-  const auto files = split_files(*packed, destination);
+  const TimeKind kind = time_kind_of_event(result.summary.event);
+  const auto files = split_files(*packed, destination, is_of_blocks(kind));
   if (!files) return files.error();
   std::vector<std::string> names;
   for (const PartFile& file : *files) names.push_back(file.path);
@@ -375,7 +388,7 @@ Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destinat
   if (console.json) {
     console.out << to_json(result.summary) << "\n";
   } else {
-    print_lines(lines_of_parts(*files, shown), destination, written, console);
+    print_lines(lines_of_parts(*files, kind, shown), destination, written, console);
   }
   print_remarks(result.summary, console);
   if (written.is_quiet) return kExitOk;
@@ -395,7 +408,9 @@ Result<int> fetch_file(Client& client, const ResultInfo& result, const Destinati
   if (destination.path != "-" && console.json) {
     console.out << to_json(result.summary) << "\n";
   } else if (destination.path != "-" && !written.is_quiet) {
-    console.out << line_of_file(destination.path, result.summary.ledger.written) << "\n";
+    console.out << line_of_file(destination.path, time_kind_of_event(result.summary.event),
+                                result.summary.ledger.written)
+                << "\n";
   }
   print_remarks(result.summary, console);
   if (written.is_quiet) return kExitOk;

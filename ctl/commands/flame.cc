@@ -14,6 +14,7 @@
 #include "ctl/views/call_tree.h"
 #include "ctl/views/flame_html.h"
 #include "ctl/views/flame_svg.h"
+#include "ctl/views/view_text.h"
 #include "formats/base/errors.h"
 #include "formats/base/json_text.h"
 
@@ -78,7 +79,7 @@ class DrawFlame final : public Subcommand {
     }
     if (output_ == "-" && tree.left_out == 0) return;
     out << (output_ == "-" ? "profctl: " : printable(output_) + ": ")
-        << counted(static_cast<std::uint64_t>(tree.scope.shown.samples), "sample") << ", "
+        << size_text(tree.scope, tree.scope.shown) << ", "
         << counted(tree.nodes.size(), "node");
     if (tree.left_out != 0) {
       out << "; " << counted(tree.left_out, "smaller node") << " left out, --focus shows more";

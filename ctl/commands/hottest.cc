@@ -30,11 +30,22 @@ std::string quoted(const std::string& path) {
   return word + "'";
 }
 
+std::string hottest_heading(const Samples& samples) {
+  if (is_of_blocks(samples.time_kind)) {
+    return "the functions with the most time " + std::string(kind_names(samples.time_kind).behind);
+  }
+  return std::string("the functions with the most ") +
+         (samples.has_cpu_time ? "CPU time" : "samples") + " of their own";
+}
+
 void print_functions(const Samples& samples, const Console& console) {
-  const Selection selection(samples, {});
+  // Threads are off the CPU in the kernel: the functions that called it are those to look at.
+  SelectionPatterns patterns;
+  if (is_of_blocks(samples.time_kind)) patterns.hide = {"^\\[kernel"};
+  const Selection selection(samples, patterns);
   const Report report = make_report(selection, {GroupKey::kFunction}, NameForm::kShort);
-  console.err << "profctl: the functions with the most "
-              << (report.scope.has_cpu_time ? "CPU time" : "samples") << " of their own:\n";
+  if (report.rows.empty()) return;
+  console.err << "profctl: " << hottest_heading(samples) << ":\n";
   const std::size_t shown = std::min(kShownFunctions, report.rows.size());
   for (const ReportRow& row : std::span(report.rows).first(shown)) {
     if (row.self == SampleValue()) break;

@@ -16,6 +16,7 @@
 #include "ctl/process/ask_runtime.h"
 #include "ctl/process/held_command.h"
 #include "ctl/process/named_processes.h"
+#include "ctl/views/time_kind.h"
 #include "formats/base/errors.h"
 
 namespace profd {
@@ -56,8 +57,9 @@ std::string progress_line(const SessionInfo& session, std::uint64_t duration_ms,
   const std::string start = "recording ";
   std::string rest = "  " + duration_text(session.seconds);
   if (duration_ms != 0) rest += " of " + duration_text(static_cast<double>(duration_ms) / 1000);
-  rest += "  " + std::to_string(session.samples) + " samples  " + std::to_string(session.lost) +
-          " lost";
+  const std::string noun = kind_names(time_kind_of_event(session.event)).noun;
+  rest += "  " + std::to_string(session.samples) + " " + noun + "s  " +
+          std::to_string(session.lost) + " lost";
   const std::size_t taken = columns_of(start) + columns_of(rest);
   const std::size_t left = columns > taken ? columns - taken : 0;
   const std::string target = printable(describe(session.target));

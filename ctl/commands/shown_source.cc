@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "ctl/commands/block_texts.h"
 #include "ctl/commands/history_answers.h"
 #include "ctl/options/shared_options.h"
 #include "ctl/output/text.h"
@@ -31,9 +32,11 @@ void warn_of_losses(const Source& source, const std::string& of, const Console& 
   const CountsByReason reasons = by_reason(losses->lost);
   const std::uint64_t lost = sum_of(reasons);
   if (lost == 0) return;
-  console.err << "profctl: " << printable(of) << lost << " of "
-              << counted(losses->written + lost, "sample") << " were lost, so times are too small: "
-              << printable_utf8(counts_text(reasons), kMaxPrintableBytes) << "\n";
+  console.err << "profctl: " << printable(of)
+              << lost_text(source.samples.time_kind, lost, losses->written + lost)
+              << " were lost, so times are too small: "
+              << printable_utf8(reasons_text(source.samples.time_kind, reasons), kMaxPrintableBytes)
+              << "\n";
 }
 
 // Says what gives names to code that has none, where much of the time is spent in it.

@@ -115,7 +115,7 @@ Result<ValuePlaces> places_of_values(const PprofTables& tables) {
                 "go tool pprof FILE shows heap, mutex, block and other profiles");
   }
   if (is_of_blocks(places.kind)) {
-    places.event = names_of(places.kind).event;
+    places.event = kind_names(places.kind).event;
     return places;
   }
   const std::string_view period = tables.texts[tables.period_type.type];

@@ -162,7 +162,9 @@ std::string flame_json(const CallTree& tree, std::string_view title, const Funct
                            {"event", printable_utf8(scope.event, kMaxPrintableBytes)},
                            {"all", json_of_value(scope.all, scope.has_cpu_time)},
                            {"shown", json_of_value(scope.shown, scope.has_cpu_time)}};
-  if (scope.duration_ns > 0) head.emplace("duration_ns", scope.duration_ns);
+  // The page shows percent of one CPU where it knows the duration.
+  const bool is_of_cpu = !is_of_blocks(scope.time_kind);
+  if (scope.duration_ns > 0 && is_of_cpu) head.emplace("duration_ns", scope.duration_ns);
   if (tree.left_out != 0) head.emplace("left_out", tree.left_out);
   if (period) head.emplace("period_ns", *period);
 

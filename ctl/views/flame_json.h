@@ -5,12 +5,12 @@
 //      "sums":[[SELF,TOTAL,SELF_CPU,TOTAL_CPU]],
 //      "nodes":{"depth":[N],"fn":[N],"self":[N],"rest":[N],"self_cpu":[N],"rest_cpu":[N]}}
 //
-// VALUE is {"samples","cpu_ns"}. Lists of functions and of nodes have one number for each; nodes
-// stand in the order of the tree. `rest` are the samples of nodes below that prune() removed, so
-// that the total of a node is `self`, `rest` and the totals of its children. Nanoseconds are absent
-// where the event is no time, and those of nodes where each sample has `period_ns`. A kind is that
-// of FrameKind; 3 is a label. `sums` has an entry for each function; it is absent where nothing was
-// removed.
+// VALUE is {"samples","cpu_ns"}, whatever kind of time it is. Of blocks there is no duration. Lists
+// of functions and of nodes have one number for each; nodes stand in the order of the tree. `rest`
+// are the samples of nodes below that prune() removed, so that the total of a node is `self`,
+// `rest` and the totals of its children. Nanoseconds are absent where the event is no time, and
+// those of nodes where each sample has `period_ns`. A kind is that of FrameKind; 3 is a label.
+// `sums` has an entry for each function; it is absent where nothing was removed.
 
 #pragma once
 

@@ -124,9 +124,9 @@ class SvgPicture {
   }
 
   [[nodiscard]] std::string numbers_text(const SampleValue& value) const {
-    return percent_text(scope_.share_of(value)) + " (" +
-           counted(static_cast<std::uint64_t>(value.samples), "sample") +
-           (scope_.has_cpu_time ? ", " + cpu_time_text(value.cpu_ns) : "") + ")";
+    std::string text = scope_.has_counts ? count_text(scope_, value) : "";
+    if (scope_.has_cpu_time) text += (text.empty() ? "" : ", ") + cpu_time_text(value.cpu_ns);
+    return percent_text(scope_.share_of(value)) + " (" + text + ")";
   }
 
   // Some letters of other scripts take two columns.

@@ -199,6 +199,8 @@ double ViewScope::cpu_percent_of(const SampleValue& value) const {
 ViewScope scope_of(const Samples& samples) {
   return {.event = samples.event,
           .has_cpu_time = samples.has_cpu_time,
+          .time_kind = samples.time_kind,
+          .has_counts = samples.has_counts,
           .duration_ns = samples.duration_ns,
           .all = samples.sum(),
           .shown = {}};

@@ -1,4 +1,4 @@
-// The CPU time of each group of samples: the flat report.
+// The CPU time of each group of samples, or the time of its blocks: the flat report.
 
 #pragma once
 
@@ -17,13 +17,18 @@ namespace profd {
 struct ViewScope {
   std::string event;
   bool has_cpu_time = false;
+  TimeKind time_kind = TimeKind::kCpu;
+  bool has_counts = true;        // as Samples has it
   std::int64_t duration_ns = 0;  // 0: unknown
   SampleValue all;               // without --focus, --ignore and --hide
   SampleValue shown;
 
-  // Percent of all samples, by CPU time where that is known.
+  // Percent of all samples, by their time where that is known.
   [[nodiscard]] double share_of(const SampleValue& value) const;
-  [[nodiscard]] bool has_cpu_percent() const { return has_cpu_time && duration_ns > 0; }
+  // Many threads are off the CPU at a time, so that their time is in no relation to a CPU.
+  [[nodiscard]] bool has_cpu_percent() const {
+    return has_cpu_time && !is_of_blocks(time_kind) && duration_ns > 0;
+  }
   // Percent of one CPU.
   [[nodiscard]] double cpu_percent_of(const SampleValue& value) const;
 };

@@ -56,7 +56,7 @@ class PprofExport {
  public:
   explicit PprofExport(const Samples& from) : from_(from), to_(types_of(from)) {
     to_.default_sample_type =
-        from.has_cpu_time ? std::string(names_of(from.time_kind).type) : "samples";
+        from.has_cpu_time ? std::string(kind_names(from.time_kind).type) : "samples";
     to_.period_type = {period_type_of(from), from.has_cpu_time ? "nanoseconds" : "count"};
     to_.period = period();
     to_.time_ns = from.time_ns;
@@ -86,7 +86,7 @@ class PprofExport {
 
  private:
   static std::vector<PprofValueType> types_of(const Samples& from) {
-    const TimeKindNames& names = names_of(from.time_kind);
+    const TimeKindNames& names = kind_names(from.time_kind);
     std::vector<PprofValueType> types;
     if (from.has_counts) types.push_back({names.count_type, "count"});
     if (from.has_cpu_time) types.push_back({std::string(names.type), "nanoseconds"});
@@ -94,7 +94,8 @@ class PprofExport {
   }
 
   static std::string period_type_of(const Samples& from) {
-    return is_of_blocks(from.time_kind) ? std::string(names_of(from.time_kind).type) : from.event;
+    if (!is_of_blocks(from.time_kind)) return from.event;
+    return std::string(kind_names(from.time_kind).type);
   }
 
   // Of one sample, where all have the same. Blocks have times of their own.

@@ -38,7 +38,7 @@ constexpr std::array<TimeKindNames, 4> kTimeKindNames = {
 
 }  // namespace
 
-const TimeKindNames& names_of(TimeKind kind) {
+const TimeKindNames& kind_names(TimeKind kind) {
   return kTimeKindNames.at(static_cast<std::size_t>(kind));
 }
 

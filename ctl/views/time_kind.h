@@ -25,7 +25,7 @@ struct TimeKindNames {
   const char* behind;      // a time: "off the CPU"
 };
 
-[[nodiscard]] const TimeKindNames& names_of(TimeKind kind);
+[[nodiscard]] const TimeKindNames& kind_names(TimeKind kind);
 
 // Whether samples have a time of their own, which is no part of any CPU.
 [[nodiscard]] constexpr bool is_of_blocks(TimeKind kind) { return kind != TimeKind::kCpu; }

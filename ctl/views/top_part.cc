@@ -53,7 +53,9 @@ boost::json::object json_of(const ViewScope& scope, const TopProcess& process) {
                            {"user", process.user},
                            {"runtime", process.runtime},
                            {"samples", process.value.samples}};
-  if (scope.has_cpu_time) json.emplace("cpu_ns", process.value.cpu_ns);
+  if (scope.has_cpu_time) {
+    json.emplace(kind_names(scope.time_kind).member, process.value.cpu_ns);
+  }
   if (scope.has_cpu_percent()) json.emplace("cpu_percent", scope.cpu_percent_of(process.value));
   return json;
 }
@@ -83,7 +85,10 @@ std::string top_sums_text(const TopPart& part) {
   const ViewScope& scope = part.scope;
   std::string text;
   if (scope.has_cpu_percent()) text += cpu_text(scope.cpu_percent_of(scope.all)) + " CPU, ";
-  text += counted(static_cast<std::uint64_t>(scope.all.samples), "sample");
+  if (is_of_blocks(scope.time_kind)) {
+    text += cpu_time_text(scope.all.cpu_ns) + " " + kind_names(scope.time_kind).behind + ", ";
+  }
+  text += count_text(scope, scope.all);
   return text + ", " + std::to_string(sum_of(part.summary.ledger.lost)) + " lost";
 }
 

@@ -14,16 +14,17 @@ namespace {
 using boost::json::array;
 using boost::json::object;
 
-object json_of(const SampleValue& value, bool has_cpu_time) {
-  object json{{"samples", value.samples}};
-  if (has_cpu_time) json.emplace("cpu_ns", value.cpu_ns);
+object json_of(const ViewScope& scope, const SampleValue& value) {
+  object json;
+  if (scope.has_counts) json.emplace("samples", value.samples);
+  if (scope.has_cpu_time) json.emplace(kind_names(scope.time_kind).member, value.cpu_ns);
   return json;
 }
 
 object json_of(const ViewScope& scope) {
-  object json{{"event", scope.event}, {"all", json_of(scope.all, scope.has_cpu_time)}};
+  object json{{"event", scope.event}, {"all", json_of(scope, scope.all)}};
   if (scope.duration_ns > 0) json.emplace("duration_ns", scope.duration_ns);
-  if (scope.shown != SampleValue()) json.emplace("shown", json_of(scope.shown, scope.has_cpu_time));
+  if (scope.shown != SampleValue()) json.emplace("shown", json_of(scope, scope.shown));
   return json;
 }
 
@@ -65,8 +66,8 @@ class RowsOfReport {
     const ViewScope& scope = report_.scope;
     object json;
     add_group(row.group, is_of_frames(report_.by[level]), json);
-    json.emplace("self", json_of(row.self, scope.has_cpu_time));
-    json.emplace("total", json_of(row.total, scope.has_cpu_time));
+    json.emplace("self", json_of(scope, row.self));
+    json.emplace("total", json_of(scope, row.total));
     add_percent(scope, row.self, "self_percent", "self_cpu_percent", json);
     add_percent(scope, row.total, "total_percent", "total_cpu_percent", json);
     if (level + 1 < report_.by.size()) add(row.rows, level + 1, json);
@@ -77,9 +78,9 @@ class RowsOfReport {
   std::size_t max_;
 };
 
-object json_of(const DiffSide& side, bool has_cpu_time) {
-  return {{"self", json_of(side.self, has_cpu_time)},
-          {"total", json_of(side.total, has_cpu_time)},
+object json_of(const ViewScope& scope, const DiffSide& side) {
+  return {{"self", json_of(scope, side.self)},
+          {"total", json_of(scope, side.total)},
           {"self_percent", side.self_percent},
           {"total_percent", side.total_percent}};
 }
@@ -105,8 +106,8 @@ std::string to_json(const CallTree& tree) {
     add_group(node.group, !node.is_label, one);
     if (node.is_label) one.emplace("kind", "label");
     one.emplace("depth", node.depth);
-    one.emplace("self", json_of(node.self, tree.scope.has_cpu_time));
-    one.emplace("total", json_of(node.total, tree.scope.has_cpu_time));
+    one.emplace("self", json_of(tree.scope, node.self));
+    one.emplace("total", json_of(tree.scope, node.total));
     add_percent(tree.scope, node.total, "total_percent", "total_cpu_percent", one);
     nodes.push_back(std::move(one));
   }
@@ -125,8 +126,8 @@ std::string to_json(const Diff& diff, std::size_t max_rows, double threshold) {
     const DiffRow& row = diff.rows[i];
     object one;
     add_group(row.group, is_of_frames(diff.by.back()), one);
-    if (!row.is_new()) one.emplace("base", json_of(row.base, diff.base.has_cpu_time));
-    if (!row.is_gone()) one.emplace("new", json_of(row.now, diff.now.has_cpu_time));
+    if (!row.is_new()) one.emplace("base", json_of(diff.base, row.base));
+    if (!row.is_gone()) one.emplace("new", json_of(diff.now, row.now));
     one.emplace("change", row.change());
     one.emplace("total_change", row.total_change());
     rows.push_back(std::move(one));

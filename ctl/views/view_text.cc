@@ -122,6 +122,14 @@ TextColor color_of(const Group& group) {
   return group.kind == FrameKind::kRuntime ? TextColor::kGreen : TextColor::kNone;
 }
 
+std::string count_text(const ViewScope& scope, const SampleValue& value) {
+  return counted(static_cast<std::uint64_t>(value.samples), kind_names(scope.time_kind).noun);
+}
+
+std::string size_text(const ViewScope& scope, const SampleValue& value) {
+  return scope.has_counts ? count_text(scope, value) : cpu_time_text(value.cpu_ns);
+}
+
 std::string amount_text(const ViewScope& scope, const SampleValue& value) {
   if (scope.has_cpu_percent()) return percent_text(scope.cpu_percent_of(value));
   if (scope.has_cpu_time) return cpu_time_text(value.cpu_ns);
@@ -139,9 +147,9 @@ std::string scope_text(const ViewScope& scope) {
     const double seconds = static_cast<double>(scope.duration_ns) / kNsPerSecond;
     text += (seconds < 10 ? decimal_text(seconds, 1) + " s" : duration_text(seconds)) + ": ";
   }
-  text += counted(static_cast<std::uint64_t>(scope.all.samples), "sample");
+  if (scope.has_counts) text += count_text(scope, scope.all) + (scope.has_cpu_time ? ", " : "");
   if (scope.has_cpu_time) {
-    text += ", " + cpu_time_text(scope.all.cpu_ns) + " of CPU time";
+    text += cpu_time_text(scope.all.cpu_ns) + " " + kind_names(scope.time_kind).behind;
     if (scope.has_cpu_percent()) {
       text += " (" + percent_text(scope.cpu_percent_of(scope.all)) + " of one CPU)";
     }

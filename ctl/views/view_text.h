@@ -24,16 +24,22 @@ struct ViewLimits {
 // "1.25 s", "59.4 s", "3 min 20 s"
 [[nodiscard]] std::string cpu_time_text(std::int64_t cpu_ns);
 
-// Of a row: percent of one CPU, CPU time where the duration is not known, or samples; and the title
-// of such a column.
+// "12 samples", or blocks.
+[[nodiscard]] std::string count_text(const ViewScope& scope, const SampleValue& value);
+
+// "12 samples"; the time of blocks whose number is not known.
+[[nodiscard]] std::string size_text(const ViewScope& scope, const SampleValue& value);
+
+// Of a row: percent of one CPU, the time of blocks and CPU time where the duration is not known, or
+// samples; and the title of such a column.
 [[nodiscard]] std::string amount_text(const ViewScope& scope, const SampleValue& value);
 [[nodiscard]] std::string amount_title(const ViewScope& scope);
 
 // The colour of the name of a function, by the kind of its code.
 [[nodiscard]] TextColor color_of(const Group& group);
 
-// "1 min: 5940 samples, 59.4 s of CPU time (99.0 % of one CPU)", with the share that is shown where
-// that is not all.
+// "1 min: 5940 samples, 59.4 s of CPU time (99.0 % of one CPU)", "1 min: 12 blocks, 3.50 s off the
+// CPU", with the share that is shown where that is not all.
 [[nodiscard]] std::string scope_text(const ViewScope& scope);
 
 [[nodiscard]] std::string report_text(const Report& report, const ViewLimits& limits,

@@ -11,6 +11,7 @@
 #include "ctl/output/text.h"
 #include "ctl/sources/sample_losses.h"
 #include "ctl/sources/unnamed_code.h"
+#include "ctl/views/view_text.h"
 #include "formats/base/json_text.h"
 #include "formats/base/utf8_text.h"
 
@@ -54,7 +55,10 @@ std::string picture_worth_json(const Source& source, bool has_lost,
   const Samples& samples = source.samples;
   const std::int64_t all = samples.sum().samples;
   const std::string event = printable_utf8(samples.event, kMaxPrintableBytes);
-  array parts{std::to_string(all) + " samples" + (event == "samples" ? "" : " of " + event)};
+  const std::string nouns = std::string(kind_names(samples.time_kind).noun) + "s";
+  const std::string count = samples.has_counts ? std::to_string(all) + " " + nouns
+                                               : cpu_time_text(samples.sum().cpu_ns);
+  array parts{count + (event == "samples" ? "" : " of " + event)};
   if (source.summary) {
     const SampleLosses losses = losses_of(*source.summary);
     if (has_lost) add_lost(losses, "", parts);

@@ -72,6 +72,13 @@ void make_printable(std::vector<ReportRow>& rows) {
   }
 }
 
+// The page calls each kind of time "cpu_ns", and shows percent of one CPU where there are some.
+void name_times_for_page(ViewScope& scope) {
+  if (is_of_blocks(scope.time_kind)) scope.duration_ns = 0;
+  scope.time_kind = TimeKind::kCpu;
+  scope.has_counts = true;
+}
+
 }  // namespace
 
 // The samples of a request, and what of them it wants.
@@ -198,6 +205,7 @@ Result<std::string> WebViews::table(const WebRequest& request) {
   Report report = make_report(shown->selection(), shown->fields.by, shown->fields.names);
   if (report.rows.empty()) return nothing_is_left();
   make_printable(report.rows);
+  name_times_for_page(report.scope);
   return to_json(report, kMostTableRows);
 }
 
@@ -216,6 +224,8 @@ Result<std::string> WebViews::diff(const WebRequest& request) {
   auto diff = make_diff(before, now, measure);
   if (!diff) return diff.error();
   for (DiffRow& row : diff->rows) make_printable(row.group);
+  name_times_for_page(diff->base);
+  name_times_for_page(diff->now);
   return to_json(*diff, kMostTableRows, 0);
 }
 

@@ -1,0 +1,111 @@
+// Views of off-cpu, runnable and wall: text, JSON and pictures. Expected numbers are those that each
+// test puts into its profile.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value_to.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "formats/api/session_summary.h"
+#include "formats/profile/pprof_writer.h"
+#include "tests/ctl/ran.h"
+#include "tests/ctl/views/block_profile.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+namespace json = boost::json;
+using test::BlockProfile;
+using test::kMs;
+using test::kSecond;
+using testing::HasSubstr;
+using testing::Not;
+
+class BlockViewsTest : public testing::Test {
+ protected:
+  std::string write(const BlockProfile& profile, const std::string& name = "a.pb.gz") {
+    return scratch_.write(name, encode_pprof_gzip(profile.profile()));
+  }
+  Ran run(std::vector<std::string> arguments) {
+    return run_with_socket(scratch_.path() / "no-socket", std::move(arguments));
+  }
+  std::string text_of(std::vector<std::string> arguments) {
+    const Ran ran = run(std::move(arguments));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  }
+  json::value json_of(std::vector<std::string> arguments) {
+    arguments.emplace_back("--json");
+    const std::string text = text_of(std::move(arguments));
+    return json::parse(text.empty() ? "null" : text);
+  }
+  // The names of the rows, in their order.
+  static std::vector<std::string> names_of_rows(const json::value& report) {
+    std::vector<std::string> names;
+    for (const json::value& row : report.at("rows").as_array()) {
+      names.push_back(json::value_to<std::string>(row.at("name")));
+    }
+    return names;
+  }
+
+  test::ScratchDirectory scratch_;
+};
+
+// Seconds off the CPU are no share of a CPU, though the duration is known.
+TEST_F(BlockViewsTest, HeadingsSayWhatTheTimesAreOf) {
+  struct Case {
+    std::string type;
+    std::string heading;
+    std::string member;
+  };
+  for (const Case& one :
+       {Case{"off_cpu", "1 min: 12 blocks, 3.50 s off the CPU", "off_cpu_ns"},
+        Case{"runnable", "1 min: 12 blocks, 3.50 s of waiting for a CPU", "runnable_ns"},
+        Case{"wall", "1 min: 12 samples, 3.50 s of wall-clock time", "wall_ns"}}) {
+    BlockProfile profile(one.type);
+    profile.add({"k:wait", "lock"}, {.state = "D"}, 12, 3500 * kMs);
+    const std::string file = write(profile, one.type + ".pb.gz");
+    const std::string text = text_of({"report", file});
+    EXPECT_THAT(text, HasSubstr(one.heading));
+    EXPECT_THAT(text, Not(HasSubstr("of one CPU")));
+    const json::value report = json_of({"report", file});
+    EXPECT_EQ(report.at("all").at(one.member).as_int64(), 3500 * kMs);
+    EXPECT_EQ(report.at("all").at("samples").as_int64(), 12);
+    EXPECT_FALSE(report.at("all").as_object().contains("cpu_ns"));
+    EXPECT_FALSE(report.at("rows").at(0).as_object().contains("self_cpu_percent"));
+  }
+}
+
+// The ledger of blocks counts microseconds.
+TEST_F(BlockViewsTest, LossesOfBlocksAreTimes) {
+  SessionSummary summary;
+  summary.event = "off-cpu";
+  summary.period_us = 1;
+  summary.ledger = {.taken = 4'000'000, .written = 3'500'000, .lost = {{"ring_share", 500'000}}};
+  BlockProfile profile;
+  profile.add({"lock"}, {.state = "D"}, 12, 3500 * kMs);
+  profile.set_own_data(to_json(summary));
+  const Ran ran = run({"report", write(profile)});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("0.50 s of 4.00 s off the CPU were lost, so times are too small: "
+                                 "0.50 s ring_share"));
+}
+
+TEST_F(BlockViewsTest, ProfilesOfDifferentTimesAreNotMixed) {
+  BlockProfile off_cpu;
+  off_cpu.add({"lock"}, {.state = "D"}, 1, kSecond);
+  BlockProfile wall("wall");
+  wall.add({"lock"}, {.state = "D"}, 1, kSecond);
+  const std::string first = write(off_cpu, "a.pb.gz");
+  const std::string second = write(wall, "b.pb.gz");
+  EXPECT_EQ(run({"convert", first, second, "-o", scratch_.path() / "c.folded"}).code, kExitUsage);
+  EXPECT_EQ(run({"diff", first, second}).code, kExitUsage);
+}
+
+}  // namespace
+}  // namespace profd
