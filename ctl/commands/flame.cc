@@ -30,8 +30,8 @@ class DrawFlame final : public Subcommand {
     list.option("-o,--output", "FILE", "x.html or x.svg (required); - is standard output, as HTML",
                 Reader::path(output_));
     list.option("--by", "KEYS",
-                "process, command, unit, container, user, thread or runtime, above the functions; "
-                "or two: unit,process",
+                "process, command, unit, container, user, thread, runtime, state or wait, above "
+                "the functions; or two: unit,process",
                 {view_.by, parse_group_keys});
     add_stack_options(list, view_);
     list.rule([this] { return check(); });

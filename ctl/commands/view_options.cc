@@ -53,8 +53,8 @@ void add_stack_options(OptionList& list, ViewOptions& options) {
 
 void add_view_options(OptionList& list, ViewOptions& options) {
   list.option("--by", "KEYS",
-              "process, command, unit, container, user, thread, runtime, file, line or function "
-              "[function]; two for two levels: unit,function",
+              "process, command, unit, container, user, thread, runtime, state, wait, file, line "
+              "or function [function]; two for two levels: unit,function",
               {options.by, parse_group_keys});
   add_stack_options(list, options);
   list.option("--limit", "N", "Show N rows [20]", {options.limit, parse_limit});
@@ -69,7 +69,8 @@ void add_view_options(OptionList& list, ViewOptions& options) {
 Result<void> check_tree_keys(const std::vector<GroupKey>& by) {
   if (by == std::vector{GroupKey::kFunction} || std::ranges::none_of(by, is_of_frames)) return {};
   return invalid_argument("a tree has functions: --by takes labels of processes with it",
-                          "give --by process, command, unit, container, user, thread or runtime");
+                          "give --by process, command, unit, container, user, thread, runtime, "
+                          "state or wait");
 }
 
 Error nothing_to_show(const SelectionPatterns& patterns) {

@@ -49,8 +49,8 @@ _profctl() {
     ;;
   --by)
     list='process unit container'
-    [ "$subcommand" = flame ] && list+=' command user thread runtime unit,process'
-    [[ $subcommand == report || $subcommand == diff ]] && list+=' command user thread runtime file line function unit,function'
+    [ "$subcommand" = flame ] && list+=' command user thread runtime state wait unit,process'
+    [[ $subcommand == report || $subcommand == diff ]] && list+=' command user thread runtime state wait file line function unit,function'
     ;;
   --names) list='short full' ;;
   --per) list='share cpu' ;;

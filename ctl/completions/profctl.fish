@@ -38,10 +38,10 @@ function __profctl_values
         case --by
             printf '%s\n' process unit container
             if test (__profctl_subcommand) = flame
-                printf '%s\n' command user thread runtime unit,process
+                printf '%s\n' command user thread runtime state wait unit,process
             end
             if contains (__profctl_subcommand) report diff
-                printf '%s\n' command user thread runtime file line function unit,function
+                printf '%s\n' command user thread runtime state wait file line function unit,function
             end
         case --names
             printf '%s\n' short full

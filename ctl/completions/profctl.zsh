@@ -22,8 +22,8 @@ _profctl() {
     [[ $subcommand == convert ]] && list=(pprof prof folded speedscope html svg json trace) ;;
   --by)
     list=(process unit container)
-    [[ $subcommand == flame ]] && list+=(command user thread runtime unit,process)
-    [[ $subcommand == (report|diff) ]] && list+=(command user thread runtime file line function unit,function) ;;
+    [[ $subcommand == flame ]] && list+=(command user thread runtime state wait unit,process)
+    [[ $subcommand == (report|diff) ]] && list+=(command user thread runtime state wait file line function unit,function) ;;
   --names) list=(short full) ;;
   --per) list=(share cpu) ;;
   -p | --pid) list=(${(f)"$(ps -eo pid= | tr -d ' ')"}) ;;

@@ -11,14 +11,14 @@ namespace profd {
 namespace {
 
 constexpr std::array<std::string_view, kGroupKeys> kKeyNames = {
-    "process", "command", "unit", "container", "user",
-    "thread",  "runtime", "file", "line",      "function"};
+    "process", "command", "unit", "container", "user", "thread",
+    "runtime", "state",   "wait", "file",      "line", "function"};
 
 constexpr std::uint32_t kNoGroup = 0xffffffff;
 
 constexpr const char* kKeysHint =
-    "give one or two of process, command, unit, container, user, thread, runtime, file, line and "
-    "function";
+    "give one or two of process, command, unit, container, user, thread, runtime, state, wait, "
+    "file, line and function";
 
 std::string text_or(std::string_view text, const char* otherwise) {
   return text.empty() ? otherwise : std::string(text);
@@ -52,6 +52,10 @@ std::string label_name(const Samples& samples, const SampleLabels& labels, Group
       return thread_name(samples, labels);
     case GroupKey::kRuntime:
       return text_or(samples.text(labels.runtime), "native");
+    case GroupKey::kState:
+      return text_or(samples.text(labels.state), "(no state)");
+    case GroupKey::kWait:
+      return text_or(samples.text(labels.wait), "(no wait)");
     default:
       return {};
   }

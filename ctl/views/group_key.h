@@ -23,11 +23,13 @@ enum class GroupKey : std::uint8_t {
   kUser,
   kThread,
   kRuntime,
+  kState,  // of a block
+  kWait,   // what a block waited for
   kFile,  // of the source; where that is unknown, the file with the code in brackets
   kLine,  // a function and a line of its source
   kFunction,
 };
-inline constexpr std::size_t kGroupKeys = 10;
+inline constexpr std::size_t kGroupKeys = 12;
 
 [[nodiscard]] std::string_view name_of(GroupKey key);  // "process"
 [[nodiscard]] bool is_of_frames(GroupKey key);

@@ -107,5 +107,22 @@ TEST_F(BlockViewsTest, ProfilesOfDifferentTimesAreNotMixed) {
   EXPECT_EQ(run({"diff", first, second}).code, kExitUsage);
 }
 
+TEST_F(BlockViewsTest, StatesAndWaitsAreGroups) {
+  BlockProfile profile;
+  profile.add({"k:a", "f"}, {.state = "S", .wait = "futex"}, 1, 3 * kSecond);
+  profile.add({"k:b", "f"}, {.state = "D", .wait = "disk"}, 1, 2 * kSecond);
+  profile.add({"k:c", "f"}, {.state = "D", .wait = "page-fault"}, 1, 2 * kSecond);
+  profile.add({"k:d", "f"}, {.state = "runnable", .wait = "-"}, 1, kSecond);
+  const std::string file = write(profile);
+  EXPECT_THAT(names_of_rows(json_of({"report", file, "--by", "state"})),
+              testing::ElementsAre("D", "S", "runnable"));
+  EXPECT_THAT(names_of_rows(json_of({"report", file, "--by", "wait"})),
+              testing::ElementsAre("futex", "disk", "page-fault", "(no wait)"));
+  const json::value both = json_of({"report", file, "--by", "state,wait"});
+  EXPECT_THAT(names_of_rows(both.at("rows").at(0)), testing::ElementsAre("disk", "page-fault"));
+  const json::value tree = json_of({"report", "--tree", file, "--by", "wait"});
+  EXPECT_EQ(json::value_to<std::string>(tree.at("nodes").at(0).at("kind")), "label");
+}
+
 }  // namespace
 }  // namespace profd
