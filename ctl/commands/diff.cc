@@ -110,13 +110,14 @@ class ShowDiff final : public Subcommand {
   };
 
   Result<Side> make_side(Client& client, const SourceRequest& request, const Console& console) {
-    const auto source = open_source(client, request);
+    auto source = open_source(client, request);
     if (!source) {
       return with_hint_on_names(
           explained_absence(source.error(), range_of_source(request), request.target, client),
           request.target);
     }
     print_notes(*source, source->title + ": ", console);
+    leave_out_idle(view_, source->samples);
     const Selection selection(source->samples, view_.patterns);
     return Side{.report = make_report(selection, view_.by, view_.names),
                 .title = printable(source->title),

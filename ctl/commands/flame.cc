@@ -40,8 +40,9 @@ class DrawFlame final : public Subcommand {
   Result<int> run(Client& client, const Console& console) override {
     auto file = OutputFile::open(output_, ExistingFile::kRefused);
     if (!file) return file.error();
-    const auto source = open_shown_source(client, request_, console);
+    auto source = open_shown_source(client, request_, console);
     if (!source) return source.error();
+    leave_out_idle(view_, source->samples);
     TreeOptions options{.names = view_.names};
     if (!is_of_frames(view_.by.front())) options.by = view_.by;
     CallTree tree = make_tree(Selection(source->samples, view_.patterns), options);
@@ -77,13 +78,15 @@ class DrawFlame final : public Subcommand {
           << "\n";
       return;
     }
-    if (output_ == "-" && tree.left_out == 0) return;
+    const bool is_all = tree.left_out == 0 && tree.scope.idle == SampleValue();
+    if (output_ == "-" && is_all) return;
     out << (output_ == "-" ? "profctl: " : printable(output_) + ": ")
         << size_text(tree.scope, tree.scope.shown) << ", "
         << counted(tree.nodes.size(), "node");
     if (tree.left_out != 0) {
       out << "; " << counted(tree.left_out, "smaller node") << " left out, --focus shows more";
     }
+    if (const std::string idle = idle_text(tree.scope); !idle.empty()) out << "; " << idle;
     out << "\n";
   }
 

@@ -7,6 +7,7 @@
 
 #include "ctl/output/text.h"
 #include "ctl/sources/pprof_samples.h"
+#include "ctl/views/idle.h"
 #include "ctl/views/report.h"
 #include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_reader.h"
@@ -62,8 +63,9 @@ void print_hottest(std::string_view packed, const std::string& path, const Conso
   if (console.json) return;
   auto protobuf = unpack_pprof(packed);
   if (!protobuf) return;
-  const auto samples = samples_of_pprof(std::move(*protobuf));
+  auto samples = samples_of_pprof(std::move(*protobuf));
   if (!samples || samples->rows().empty()) return;
+  fold_idle(*samples);
   print_functions(*samples, console);
   if (path.empty()) return;
   console.err << "hint: profctl report " << printable(quoted(path))

@@ -43,8 +43,9 @@ class ShowReport final : public Subcommand {
   }
 
   Result<int> run(Client& client, const Console& console) override {
-    const auto source = open_shown_source(client, request_, console);
+    auto source = open_shown_source(client, request_, console);
     if (!source) return source.error();
+    leave_out_idle(view_, source->samples);
     const Selection selection(source->samples, view_.patterns);
     const auto text = console.json ? json_of(selection, console) : text_of(selection, console);
     if (!text) return text.error();
@@ -67,11 +68,18 @@ class ShowReport final : public Subcommand {
     return check_tree_keys(view_.by);
   }
 
+  // Lines, the second of which is about what is idle.
+  static std::string heading_text(const ViewScope& scope) {
+    const std::string idle = idle_text(scope);
+    return scope_text(scope) + "\n" + (idle.empty() ? "" : idle + "\n");
+  }
+
   Result<std::string> text_of(const Selection& selection, const Console& console) {
     if (is_tree_ || is_around_function()) return trees_text(selection, console);
     const Report report = make_report(selection, view_.by, view_.names);
     if (report.rows.empty()) return nothing_to_show(view_.patterns);
-    return scope_text(report.scope) + "\n\n" + report_text(report, view_.limits(), console.screen);
+    return heading_text(report.scope) + "\n" +
+           report_text(report, view_.limits(), console.screen);
   }
 
   Result<std::string> trees_text(const Selection& selection, const Console& console) {
@@ -80,7 +88,7 @@ class ShowReport final : public Subcommand {
     const auto trees = make_trees(selection, limits.nodes, limits.min_share, console);
     if (!trees) return trees.error();
     for (const auto& [title, tree] : *trees) {
-      if (text.empty()) text = scope_text(tree.scope) + "\n";
+      if (text.empty()) text = heading_text(tree.scope);
       text +=
           "\n" + (title.empty() ? "" : printable(title) + ":\n") + tree_text(tree, console.screen);
     }

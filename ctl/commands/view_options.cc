@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "ctl/options/values.h"
+#include "ctl/views/idle.h"
 #include "formats/base/errors.h"
 
 namespace profd {
@@ -49,6 +50,8 @@ void add_stack_options(OptionList& list, ViewOptions& options) {
               "short: without parameters, template arguments and packages; full [short]",
               {options.names, parse_name_form});
   add_filters(list, options.patterns);
+  list.flag("--idle", "Of off-cpu and wall: show threads that wait for work all the time, too",
+            options.has_idle);
 }
 
 void add_view_options(OptionList& list, ViewOptions& options) {
@@ -80,6 +83,10 @@ Error nothing_to_show(const SelectionPatterns& patterns) {
   }
   return fail(ErrorCode::kNotFound, "no sample matches --focus, --ignore and --hide",
               "without them 'profctl report' shows all");
+}
+
+void leave_out_idle(const ViewOptions& options, Samples& samples) {
+  if (!options.has_idle) fold_idle(samples);
 }
 
 void print_view(const std::string& text, const ViewOptions& options, const Console& console) {

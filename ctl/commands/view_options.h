@@ -23,6 +23,7 @@ struct ViewOptions {
   SelectionPatterns patterns;
   std::uint64_t limit = 0;  // 0: not given
   bool all_rows = false;
+  bool has_idle = false;  // threads that wait all the time
   bool use_pager = true;
 
   [[nodiscard]] ViewLimits limits() const;
@@ -33,7 +34,7 @@ struct ViewOptions {
 // --focus, --ignore, --hide
 void add_filters(OptionList& list, SelectionPatterns& patterns);
 
-// --names and those
+// --names, --idle and those
 void add_stack_options(OptionList& list, ViewOptions& options);
 
 // --by, those, --limit, --all, --no-pager
@@ -45,6 +46,9 @@ void add_view_options(OptionList& list, ViewOptions& options);
 
 // The error of a view without any row.
 [[nodiscard]] Error nothing_to_show(const SelectionPatterns& patterns);
+
+// Leaves out the samples of idle threads (idle.h), unless --idle is given.
+void leave_out_idle(const ViewOptions& options, Samples& samples);
 
 // Prints text: in a pager where it is longer than the terminal.
 void print_view(const std::string& text, const ViewOptions& options, const Console& console);

@@ -72,7 +72,8 @@ class SvgPicture {
         std::to_string(height) + "\" viewBox=\"0 0 1200 " + std::to_string(height) +
         "\">\n<style>" + std::string(kStyle) +
         "</style>\n<rect class=\"b\" width=\"100%\" height=\"100%\"/>\n";
-    add_heading(20, std::string(title));
+    const std::string idle = idle_text(scope_);
+    add_heading(20, std::string(title) + (idle.empty() ? "" : "; " + idle));
     add_heading(40, scope_text(scope_) + kinds_text());
     add_box("a", "all", 0, kMargin, scope_.shown, {});
     add_nodes();

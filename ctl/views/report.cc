@@ -203,7 +203,8 @@ ViewScope scope_of(const Samples& samples) {
           .has_counts = samples.has_counts,
           .duration_ns = samples.duration_ns,
           .all = samples.sum(),
-          .shown = {}};
+          .shown = {},
+          .idle = samples.idle};
 }
 
 Report make_report(const Selection& selection, const std::vector<GroupKey>& by, NameForm names) {

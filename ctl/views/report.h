@@ -22,6 +22,7 @@ struct ViewScope {
   std::int64_t duration_ns = 0;  // 0: unknown
   SampleValue all;               // without --focus, --ignore and --hide
   SampleValue shown;
+  SampleValue idle;  // in neither of them (Samples::idle)
 
   // Percent of all samples, by their time where that is known.
   [[nodiscard]] double share_of(const SampleValue& value) const;

@@ -140,6 +140,7 @@ class Samples {
   bool has_counts = true;
   std::int64_t duration_ns = 0;  // 0: unknown
   std::int64_t time_ns = 0;      // of the start, since the epoch; 0: unknown
+  SampleValue idle;              // of the rows that fold_idle() has removed (idle.h)
   // Of the whole recording, whatever rows were kept. None: it does not say.
   std::optional<SampleLosses> losses;
 
@@ -164,6 +165,8 @@ class Samples {
   void keep_ticks(std::uint32_t since, std::uint32_t until);
   // Removes the rows of the other label sets.
   void keep_labels(const std::vector<bool>& is_kept);
+  // Removes the rows that are not kept, with their times.
+  void keep_rows(const std::vector<bool>& is_kept);
   void reserve(std::size_t rows) { rows_.reserve(rows_.size() + rows); }
 
   [[nodiscard]] std::uint32_t text_count() const { return texts_.size(); }
@@ -186,9 +189,6 @@ class Samples {
   [[nodiscard]] SampleValue sum() const;
 
  private:
-  // Removes the rows that are not kept, with their times.
-  void keep_rows(const std::vector<bool>& is_kept);
-
   InternedTexts texts_;
   InternedValues<SampledFunction> functions_;
   InternedValues<SampledFrame> frames_;

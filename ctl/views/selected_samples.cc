@@ -30,6 +30,7 @@ class SelectedCopy {
     to_.duration_ns = from_.duration_ns;
     to_.time_ns = from_.time_ns;
     to_.losses = from_.losses;
+    to_.idle = from_.idle;
   }
 
   Samples make() {

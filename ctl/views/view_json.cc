@@ -25,6 +25,7 @@ object json_of(const ViewScope& scope) {
   object json{{"event", scope.event}, {"all", json_of(scope, scope.all)}};
   if (scope.duration_ns > 0) json.emplace("duration_ns", scope.duration_ns);
   if (scope.shown != SampleValue()) json.emplace("shown", json_of(scope, scope.shown));
+  if (scope.idle != SampleValue()) json.emplace("idle", json_of(scope, scope.idle));
   return json;
 }
 

@@ -37,6 +37,12 @@ std::string keys_title(const std::vector<GroupKey>& by) {
   return title;
 }
 
+// Of one side of a comparison.
+std::string side_text(const ViewScope& scope) {
+  const std::string idle = idle_text(scope);
+  return scope_text(scope) + (idle.empty() ? "" : ", " + idle);
+}
+
 class ReportTable {
  public:
   ReportTable(const Report& report, const ViewLimits& limits)
@@ -160,6 +166,15 @@ std::string scope_text(const ViewScope& scope) {
   return text;
 }
 
+std::string idle_text(const ViewScope& scope) {
+  if (scope.idle == SampleValue() || scope.duration_ns <= 0) return {};
+  const double threads =
+      static_cast<double>(scope.idle.cpu_ns) / static_cast<double>(scope.duration_ns);
+  const auto whole = static_cast<std::uint64_t>(std::max(std::llround(threads), 1LL));
+  return "idle: " + cpu_time_text(scope.idle.cpu_ns) + ", as " + counted(whole, "thread") +
+         " all the time (--idle shows them)";
+}
+
 std::string report_text(const Report& report, const ViewLimits& limits, const Screen& screen) {
   return ReportTable(report, limits).text(screen);
 }
@@ -213,8 +228,8 @@ std::string diff_text(const Diff& diff, const DiffTitles& titles, const ViewLimi
     texts.push_back({.text = row.group.name, .color = color_of(row.group)});
     table.add(std::move(texts));
   }
-  std::string text = "base: " + titles.base + ", " + scope_text(diff.base) +
-                     "\nnew:  " + titles.now + ", " + scope_text(diff.now) + "\n\n";
+  std::string text = "base: " + titles.base + ", " + side_text(diff.base) +
+                     "\nnew:  " + titles.now + ", " + side_text(diff.now) + "\n\n";
   if (changed == 0) return text + "no change\n";
   text += table.text(screen);
   if (changed > shown) {

@@ -42,6 +42,9 @@ struct ViewLimits {
 // CPU", with the share that is shown where that is not all.
 [[nodiscard]] std::string scope_text(const ViewScope& scope);
 
+// "idle: 32 min 20 s, as 46 threads all the time (--idle shows them)"; empty: nothing is idle.
+[[nodiscard]] std::string idle_text(const ViewScope& scope);
+
 [[nodiscard]] std::string report_text(const Report& report, const ViewLimits& limits,
                                       const Screen& screen);
 // `tree` is pruned.

@@ -26,7 +26,8 @@ struct BlockLabels {
 class BlockProfile {
  public:
   // `type`: off_cpu, runnable or wall.
-  explicit BlockProfile(const std::string& type = "off_cpu", std::int64_t duration_ns = 60 * kSecond)
+  explicit BlockProfile(const std::string& type = "off_cpu",
+                        std::int64_t duration_ns = 60 * kSecond)
       : profile_({{type == "wall" ? "samples" : "blocks", "count"}, {type, "nanoseconds"}}) {
     profile_.default_sample_type = type;
     profile_.period_type = {type, "nanoseconds"};

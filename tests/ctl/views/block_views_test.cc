@@ -1,5 +1,5 @@
-// Views of off-cpu, runnable and wall: text, JSON and pictures. Expected numbers are those that each
-// test puts into its profile.
+// Views of off-cpu, runnable and wall: text, JSON and pictures. Expected numbers are those that
+// each test puts into its profile.
 
 #include <cstdint>
 #include <string>
@@ -122,6 +122,65 @@ TEST_F(BlockViewsTest, StatesAndWaitsAreGroups) {
   EXPECT_THAT(names_of_rows(both.at("rows").at(0)), testing::ElementsAre("disk", "page-fault"));
   const json::value tree = json_of({"report", "--tree", file, "--by", "wait"});
   EXPECT_EQ(json::value_to<std::string>(tree.at("nodes").at(0).at("kind")), "label");
+}
+
+// A pool of 46 threads in a minute: blocks of 500 ms, and those that had not ended.
+void add_pool(BlockProfile& profile) {
+  const std::vector<std::string> stack{"k:ep_poll", "epoll_wait", "worker"};
+  profile.add(stack, {.state = "S", .wait = "epoll"}, 5400, 2737 * kSecond);
+  profile.add(stack, {.state = "S", .wait = "epoll", .is_ongoing = true}, 46, 23 * kSecond);
+}
+
+TEST_F(BlockViewsTest, PoolsAreOneLine) {
+  BlockProfile profile;
+  add_pool(profile);
+  // 100,000 short waits, and a stall of 2 x 3 s.
+  profile.add({"k:futex_wait", "lock"}, {.state = "S", .wait = "futex"}, 100'000, 3 * kSecond);
+  profile.add({"k:futex_wait", "stall"}, {.state = "S", .wait = "futex"}, 2, 6 * kSecond);
+  const std::string file = write(profile);
+  const std::string text = text_of({"report", file});
+  EXPECT_THAT(text, HasSubstr("1 min: 100002 blocks, 9.00 s off the CPU\n"
+                              "idle: 46 min, as 46 threads all the time (--idle shows them)\n"));
+  EXPECT_THAT(text, HasSubstr("stall"));
+  EXPECT_THAT(text, Not(HasSubstr("epoll_wait")));
+  EXPECT_THAT(text_of({"report", "--tree", file}), HasSubstr("idle: 46 min"));
+  EXPECT_THAT(text_of({"diff", file, file}), HasSubstr("idle: 46 min"));
+  const json::value left = json_of({"report", file});
+  EXPECT_EQ(left.at("all").at("off_cpu_ns").as_int64(), 9 * kSecond);
+  EXPECT_EQ(left.at("idle").at("off_cpu_ns").as_int64(), 2760 * kSecond);
+  EXPECT_EQ(left.at("idle").at("samples").as_int64(), 5446);
+  const json::value all = json_of({"report", file, "--idle"});
+  EXPECT_EQ(all.at("all").at("off_cpu_ns").as_int64(), 2769 * kSecond);
+  EXPECT_FALSE(all.as_object().contains("idle"));
+}
+
+// Each row is just not idle by one of the terms of the rule, beside one that is.
+TEST_F(BlockViewsTest, WhatMayBeTheCauseIsNeverIdle) {
+  BlockProfile profile;
+  add_pool(profile);
+  profile.add({"k:a", "disk_wait"}, {.state = "D", .wait = "disk"}, 2, 60 * kSecond);
+  profile.add({"k:b", "socket_wait"}, {.state = "S", .wait = "socket"}, 2, 60 * kSecond);
+  profile.add({"k:c", "fault"}, {.state = "D", .wait = "page-fault"}, 2, 60 * kSecond);
+  profile.add({"k:d", "short_waits"}, {.state = "S", .wait = "futex"}, 601, 60 * kSecond);
+  profile.add({"k:e", "half"}, {.state = "S", .wait = "futex"}, 2, 30 * kSecond - 1);
+  profile.add({"k:f", "killable"}, {.state = "D", .wait = "futex"}, 2, 60 * kSecond);
+  profile.add({"k:g", "long_waits"}, {.state = "S", .wait = "futex"}, 600, 60 * kSecond);
+  profile.add({"k:h", "exactly_half"}, {.state = "S", .wait = "sleep"}, 2, 30 * kSecond);
+  const std::string text = text_of({"report", "--all", write(profile)});
+  for (const char* const shown :
+       {"disk_wait", "socket_wait", "fault", "short_waits", "half", "killable"}) {
+    EXPECT_THAT(text, HasSubstr(shown));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("long_waits")));
+  EXPECT_THAT(text, Not(HasSubstr("exactly_half")));
+}
+
+TEST_F(BlockViewsTest, IdleThreadsAreShownWhereThereIsNothingElse) {
+  BlockProfile profile;
+  add_pool(profile);
+  const std::string text = text_of({"report", write(profile)});
+  EXPECT_THAT(text, HasSubstr("epoll_wait"));
+  EXPECT_THAT(text, Not(HasSubstr("idle:")));
 }
 
 }  // namespace
