@@ -12,7 +12,8 @@ namespace profd {
 // Frequencies above this get a warning.
 inline constexpr std::uint64_t kCostlyFrequency = 10'000;
 
-// On standard error; nothing for a usual frequency.
+// On standard error; nothing for a usual frequency. Of time off the CPU of all threads of the host,
+// how much that is, and what to do instead.
 void warn_of_cost(const StartRequest& request, const Console& console);
 
 // What perf's option -g is for. On standard error.

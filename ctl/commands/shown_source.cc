@@ -110,7 +110,9 @@ Result<Source> open_shown_source(Client& client, const SourceRequest& request,
   hint_at_unnamed_code(source->samples, console);
   if (!source->samples.rows().empty()) return source;
   return fail(ErrorCode::kNotFound, source->title + " has no samples",
-              "nothing used the CPU then, or too little for a sample");
+              is_of_blocks(source->samples.time_kind)
+                  ? "no thread of it was off the CPU then"
+                  : "nothing used the CPU then, or too little for a sample");
 }
 
 }  // namespace profd

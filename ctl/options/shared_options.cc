@@ -98,7 +98,8 @@ void add_session_request(OptionList& list, StartRequest& request, bool& asks_for
   list.flag("-g", "As in perf; stacks are always recorded", asks_for_stacks);
   list.flag("--threads", "Label each sample with the name of its thread", request.threads);
   list.option("-e,--event", "EVENT",
-              "What to sample: page-faults, ...; 'profctl events' lists them [cpu]", request.event);
+              "What to sample: off-cpu, page-faults, ...; 'profctl events' lists them [cpu]",
+              request.event);
   list.option("--functions", "REGEX", "With --event xray: which functions to record [all]",
               request.functions);
   list.option("-F,--freq", "HZ",

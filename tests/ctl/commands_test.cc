@@ -42,6 +42,18 @@ TEST_F(CommandsTest, AHighFrequencyIsStartedWithAWarning) {
   EXPECT_EQ(high.out, usual.out);
 }
 
+// Of all threads of a host, nearly all wait for work.
+TEST_F(CommandsTest, OffCpuOfTheWholeHostIsStartedWithAWarning) {
+  for (const char* const event : {"off-cpu", "wall"}) {
+    const Ran whole = run({"start", "-a", "-e", event});
+    EXPECT_EQ(whole.code, 0);
+    EXPECT_THAT(whole.err, ::testing::ContainsRegex("this host has [0-9]+ threads"));
+    EXPECT_THAT(whole.err, HasSubstr("hint: name what was slow"));
+    EXPECT_EQ(run({"start", "-p", "1", "-e", event}).err, "");
+  }
+  EXPECT_EQ(run({"start", "-a", "-e", "runnable"}).err, "");
+}
+
 // What make_event_spec() accepts, the list has, and the other way round.
 TEST_F(CommandsTest, EventsListsEachEventWithALine) {
   const Ran ran = run({"events"});
