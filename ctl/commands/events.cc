@@ -56,6 +56,11 @@ Presence presence_of(const KnownEvent& event) {
   return may_not ? Presence::kUnknown : Presence::kNo;
 }
 
+// They need the types of the kernel (BTF). Whether profd may attach to them, only it can say.
+Presence presence_of_blocks() {
+  return ::access("/sys/kernel/btf/vmlinux", F_OK) == 0 ? Presence::kYes : Presence::kNo;
+}
+
 class Events final : public Subcommand {
  public:
   Events() : Subcommand("events", "List the events that --event knows") {}
@@ -71,6 +76,9 @@ class Events final : public Subcommand {
       are_known = are_known && presence != Presence::kUnknown;
     };
     for (const KnownEvent& event : known_events()) add(event.name, presence_of(event), event.help);
+    for (const KnownEvent& event : block_events()) {
+      add(event.name, presence_of_blocks(), event.help);
+    }
     add("xray", Presence::kYes, kXrayHelp);
     if (console.json) {
       console.out << json_text(boost::json::object{{"events", std::move(list)}}) << "\n";
