@@ -1,13 +1,16 @@
 #include "ctl/views/flame_svg.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "ctl/output/terminal.h"
 #include "ctl/output/text.h"
 #include "ctl/views/view_text.h"
 #include "formats/base/utf8_text.h"
+#include "formats/profile/block_names.h"
 
 namespace profd {
 namespace {
@@ -23,7 +26,7 @@ constexpr std::size_t kMaxSvgNodes = 20'000;
 constexpr std::string_view kStyle =
     "text{font:12px ui-monospace,DejaVu Sans Mono,monospace;fill:#10151a}"
     ".h{font:14px sans-serif}.b{fill:#fff}.n{fill:#7cbcec}.k{fill:#f0a830}.r{fill:#3fb68b}"
-    ".l,.a{fill:#c9d0d8}rect{stroke:#fff;stroke-width:.5}g:hover "
+    ".l,.a{fill:#c9d0d8}.w{fill:#d79ec0}.q{fill:#f1e36a}rect{stroke:#fff;stroke-width:.5}g:hover "
     "rect{stroke:#10151a;stroke-width:2}";
 
 std::string escaped(std::string_view name) {
@@ -53,6 +56,32 @@ const char* class_of(const TreeNode& node) {
   if (node.is_label) return "l";
   if (node.group.kind == FrameKind::kKernel) return "k";
   return node.group.kind == FrameKind::kRuntime ? "r" : "n";
+}
+
+// The frames that are outermost in a picture of wall-clock time, and the class of all below.
+struct StateFrame {
+  std::string_view name;
+  const char* kind;  // null: each frame by the kind of its code
+};
+constexpr std::array kStateFrames = {StateFrame{kOnCpuFrame, nullptr},
+                                     StateFrame{kBlockedFrame, "w"},
+                                     StateFrame{kRunnableFrame, "q"}};
+
+// By node: the class of its state. Null: the kind of its code counts.
+std::vector<const char*> state_classes(const CallTree& tree) {
+  std::vector<const char*> classes(tree.nodes.size(), nullptr);
+  if (tree.scope.time_kind != TimeKind::kWall) return classes;
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i) {
+    const TreeNode& node = tree.nodes[i];
+    const bool is_outermost = node.depth == 0 || tree.nodes[node.parent].is_label;
+    if (!is_outermost) {
+      classes[i] = classes[node.parent];
+    } else if (!node.is_label) {
+      const auto* const known = std::ranges::find(kStateFrames, node.group.name, &StateFrame::name);
+      if (known != kStateFrames.end()) classes[i] = known->kind;
+    }
+  }
+  return classes;
 }
 
 std::string number_text(double number) { return decimal_text(number, 2); }
@@ -87,6 +116,7 @@ class SvgPicture {
 
   [[nodiscard]] std::string kinds_text() const {
     std::string text = "; blue: native, orange: kernel, green: runtime";
+    if (scope_.time_kind == TimeKind::kWall) text += ", rose: blocked, yellow: runnable";
     if (tree_.left_out != 0) text += "; " + counted(tree_.left_out, "smaller node") + " left out";
     return text;
   }
@@ -99,11 +129,14 @@ class SvgPicture {
 
   void add_nodes() {
     std::vector<double> next(rows_ + 1, kMargin);  // by depth: where the next box begins
-    for (const TreeNode& node : tree_.nodes) {
+    const std::vector<const char*> states = state_classes(tree_);
+    for (std::size_t i = 0; i < tree_.nodes.size(); ++i) {
+      const TreeNode& node = tree_.nodes[i];
       const double x = next[node.depth];
       next[node.depth] += width_value(node.total) * scale_;
       next[node.depth + 1] = x;
-      add_box(class_of(node), node.group.name, node.depth + 1, x, node.total, node.self);
+      const char* const kind = states[i] == nullptr ? class_of(node) : states[i];
+      add_box(kind, node.group.name, node.depth + 1, x, node.total, node.self);
     }
   }
 

@@ -37,7 +37,7 @@ class BlockProfile {
   }
 
   // `stack`: names, the leaf first. Those in "k:NAME" are of the kernel; those in brackets have no
-  // code.
+  // code, and a mapping of their name, as the daemon writes them.
   void add(const std::vector<std::string>& stack, const BlockLabels& labels, std::int64_t blocks,
            std::int64_t ns) {
     std::vector<std::uint32_t> locations;
@@ -57,7 +57,9 @@ class BlockProfile {
     const std::uint32_t text = profile_.add_text(is_kernel ? name.substr(2) : name);
     const PprofLine line{.function = profile_.add_function({.name = text, .system_name = text})};
     PprofLocation location;
-    if (!name.starts_with('[')) {
+    if (name.starts_with('[')) {
+      location.mapping = profile_.add_mapping({.file = text});
+    } else {
       location.address = 0x1000 + 16 * std::uint64_t{text};
       location.mapping = profile_.add_mapping(
           {.start = 0x1000,

@@ -183,5 +183,44 @@ TEST_F(BlockViewsTest, IdleThreadsAreShownWhereThereIsNothingElse) {
   EXPECT_THAT(text, Not(HasSubstr("idle:")));
 }
 
+// The class of a box, by the name that its title begins with.
+std::string class_of_box(const std::string& svg, const std::string& name) {
+  const std::size_t title = svg.find("<title>" + name + " - ");
+  if (title == std::string::npos) return "no such box";
+  const std::string attribute = "<rect class=\"";
+  const std::size_t from = svg.find(attribute, title) + attribute.size();
+  return svg.substr(from, svg.find('"', from) - from);
+}
+
+TEST_F(BlockViewsTest, PicturesOfWallClockTimeHaveColoursOfStates) {
+  BlockProfile profile("wall");
+  profile.add({"k:irq", "compute", "[on CPU]"}, {.state = "running"}, 100, kSecond);
+  profile.add({"k:io_schedule", "load", "[blocked]"}, {.state = "D", .wait = "disk"}, 1, kSecond);
+  profile.add({"queue", "[runnable]"}, {.state = "runnable"}, 1, kSecond);
+  const std::string file = write(profile);
+  const std::string made = scratch_.path() / "a.svg";
+  ASSERT_EQ(run({"flame", file, "-o", made, "--by", "process"}).code, 0);
+  const std::string svg = test::read_file(made);
+  EXPECT_EQ(class_of_box(svg, "irq"), "k");
+  EXPECT_EQ(class_of_box(svg, "compute"), "n");
+  EXPECT_EQ(class_of_box(svg, "[blocked]"), "w");
+  EXPECT_EQ(class_of_box(svg, "io_schedule"), "w");
+  EXPECT_EQ(class_of_box(svg, "load"), "w");
+  EXPECT_EQ(class_of_box(svg, "queue"), "q");
+  EXPECT_THAT(svg, HasSubstr("rose: blocked"));
+}
+
+// Only the outermost frame is a state: a function may have any name.
+TEST_F(BlockViewsTest, OtherPicturesHaveNoColoursOfStates) {
+  BlockProfile profile;
+  profile.add({"k:io_schedule", "load", "[blocked]"}, {.state = "D", .wait = "disk"}, 1, kSecond);
+  const std::string file = write(profile);
+  const std::string made = scratch_.path() / "a.svg";
+  ASSERT_EQ(run({"flame", file, "-o", made}).code, 0);
+  const std::string svg = test::read_file(made);
+  EXPECT_EQ(class_of_box(svg, "load"), "n");
+  EXPECT_THAT(svg, Not(HasSubstr("rose")));
+}
+
 }  // namespace
 }  // namespace profd
