@@ -18,6 +18,7 @@
 #include "formats/base/gzip.h"
 #include "formats/base/log_text.h"
 #include "formats/base/utf8_text.h"
+#include "formats/profile/block_names.h"
 
 namespace profd {
 namespace {
@@ -184,6 +185,14 @@ bool has_cpu_time_by_period(const PprofProfile& profile) {
   return true;
 }
 
+// Whether the values are the number of blocks, and their time.
+bool has_times_of_blocks(const PprofProfile& profile) {
+  const auto types = profile.sample_types();
+  if (types.size() != 2 || types[1].unit != "nanoseconds") return false;
+  const std::string& type = types[1].type;
+  return type == kOffCpuType || type == kRunnableType || type == kWallType;
+}
+
 // Protozero leaves out a message without fields, and the indexes behind such an entry would be
 // wrong. So each entry is encoded by itself.
 class OtlpRequest {
@@ -231,6 +240,10 @@ class OtlpRequest {
       write_profile(scope_profiles, 0);
       return;
     }
+    if (has_times_of_blocks(profile_)) {
+      write_profile(scope_profiles, 1);
+      return;
+    }
     for (std::size_t type = 0; type < profile_.sample_types().size(); ++type) {
       write_profile(scope_profiles, type);
     }
@@ -243,6 +256,7 @@ class OtlpRequest {
     for (std::uint32_t i = 0; i < profile_.samples().size(); ++i) write_sample(message, i, type);
     message.add_fixed64(field::kTimeNs, static_cast<std::uint64_t>(profile_.time_ns));
     message.add_uint64(field::kDurationNs, static_cast<std::uint64_t>(profile_.duration_ns));
+    if (has_times_of_blocks(profile_)) return;
     write_value_type(message, field::kPeriodType, profile_.period_type);
     message.add_int64(field::kPeriod, profile_.period);
   }

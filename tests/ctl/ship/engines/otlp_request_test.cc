@@ -183,6 +183,24 @@ TEST(OtlpRequestTest, ValuesThatAreNotThePeriodsAreAProfileOfEachType) {
   EXPECT_THAT(text, HasSubstr("values: 31\n"));
 }
 
+// Pyroscope knows off_cpu without a type of period, and adds the values up.
+TEST(OtlpRequestTest, TimesOffTheCpuHaveNoPeriodAndNoNumber) {
+  PprofProfile profile({{"blocks", "count"}, {"off_cpu", "nanoseconds"}}, 1);
+  profile.period_type = {"off_cpu", "nanoseconds"};
+  profile.period = 1;
+  const auto name = profile.add_text("f");
+  const PprofLine line{.function = profile.add_function({.name = name, .system_name = name})};
+  const auto location = profile.add_location({}, {&line, 1});
+  profile.add_sample({.labels = profile.add_labels({}), .stack = profile.add_stack({&location, 1})},
+                     std::vector<std::int64_t>{3, 700});
+  const std::string text = otlp_text(encode_otlp_request({}, std::move(profile)));
+  EXPECT_EQ(count_of(text, "    profiles {"), 1U);
+  EXPECT_THAT(text, HasSubstr("values: 700\n"));
+  EXPECT_THAT(text, HasSubstr("string_table: \"off_cpu\"\n"));
+  EXPECT_THAT(text, Not(HasSubstr("values: 3\n")));
+  EXPECT_THAT(text, Not(HasSubstr("period")));
+}
+
 TEST(OtlpRequestTest, AnEntryWithoutContentKeepsItsPlace) {
   PprofProfile profile = a_profile();
   const PprofLine line{.function = profile.add_function({})};
