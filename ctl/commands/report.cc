@@ -3,6 +3,7 @@
 #include "ctl/views/report.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -28,6 +29,15 @@ constexpr double kWholePercent = 100;
 constexpr std::size_t kNamedFunctions = 5;
 constexpr std::size_t kFunctionNameBytes = 100;
 
+enum class RowOrder : std::uint8_t { kTime, kLongest };
+
+Result<RowOrder> parse_order(const std::string& name) {
+  if (name == "time") return RowOrder::kTime;
+  if (name == "longest") return RowOrder::kLongest;
+  return invalid_argument("invalid --sort '" + name.substr(0, 64) + "' (time or longest)",
+                          "longest is by the mean time of a block");
+}
+
 class ShowReport final : public Subcommand {
  public:
   ShowReport() : Subcommand("report", "Show which functions used the CPU, now or in the past") {}
@@ -39,12 +49,16 @@ class ShowReport final : public Subcommand {
     list.option("--callers", "FUNCTION", "Show what calls this function: a name or a REGEX",
                 callers_);
     list.option("--callees", "FUNCTION", "Show what this function calls", callees_);
+    list.option("--sort", "ORDER",
+                "time: by time; longest: by the mean time of a block, of off-cpu and wall [time]",
+                {order_, parse_order});
     list.rule([this, &list] { return check(list); });
   }
 
   Result<int> run(Client& client, const Console& console) override {
     auto source = open_shown_source(client, request_, console);
     if (!source) return source.error();
+    if (auto checked = check_order(source->samples); !checked) return checked.error();
     leave_out_idle(view_, source->samples);
     const Selection selection(source->samples, view_.patterns);
     const auto text = console.json ? json_of(selection, console) : text_of(selection, console);
@@ -60,7 +74,32 @@ class ShowReport final : public Subcommand {
  private:
   [[nodiscard]] bool is_around_function() const { return !callers_.empty() || !callees_.empty(); }
 
+  // How long the longest block was is in no profile: blocks of a stack are added up.
+  [[nodiscard]] Result<void> check_order(const Samples& samples) const {
+    if (order_ == RowOrder::kTime || (is_of_blocks(samples.time_kind) && samples.has_counts)) {
+      return {};
+    }
+    if (is_of_blocks(samples.time_kind)) {
+      return invalid_argument("a directory has no numbers of blocks, by which --sort longest sorts",
+                              "record a file: -o x.pb.gz");
+    }
+    return invalid_argument(
+        "--sort longest is for times of blocks, and this source has samples of " +
+            printable(samples.event),
+        "'profctl record -e off-cpu' records them");
+  }
+
+  [[nodiscard]] Report sorted_report(const Selection& selection) const {
+    Report report = make_report(selection, view_.by, view_.names);
+    if (order_ == RowOrder::kLongest) sort_by_block_time(report);
+    return report;
+  }
+
   Result<void> check(const OptionList& list) {
+    if (list.given("--sort") && (is_tree_ || is_around_function())) {
+      return invalid_argument("--sort excludes --tree, --callers and --callees",
+                              "leave out --sort: a tree has its largest nodes first");
+    }
     if (is_tree_ && is_around_function()) {
       return invalid_argument("--tree excludes --callers and --callees", "leave out one of them");
     }
@@ -76,7 +115,7 @@ class ShowReport final : public Subcommand {
 
   Result<std::string> text_of(const Selection& selection, const Console& console) {
     if (is_tree_ || is_around_function()) return trees_text(selection, console);
-    const Report report = make_report(selection, view_.by, view_.names);
+    const Report report = sorted_report(selection);
     if (report.rows.empty()) return nothing_to_show(view_.patterns);
     return heading_text(report.scope) + "\n" +
            report_text(report, view_.limits(), console.screen);
@@ -97,7 +136,7 @@ class ShowReport final : public Subcommand {
 
   Result<std::string> json_of(const Selection& selection, const Console& console) {
     if (!is_tree_ && !is_around_function()) {
-      const Report report = make_report(selection, view_.by, view_.names);
+      const Report report = sorted_report(selection);
       if (report.rows.empty()) return nothing_to_show(view_.patterns);
       return to_json(report, view_.json_rows());
     }
@@ -165,6 +204,7 @@ class ShowReport final : public Subcommand {
 
   SourceRequest request_;
   ViewOptions view_;
+  RowOrder order_ = RowOrder::kTime;
   bool is_tree_ = false;
   std::string callers_;
   std::string callees_;

@@ -54,6 +54,7 @@ _profctl() {
     ;;
   --names) list='short full' ;;
   --per) list='share cpu' ;;
+  --sort) list='time longest' ;;
   -o | --output)
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return

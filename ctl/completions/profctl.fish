@@ -47,6 +47,8 @@ function __profctl_values
             printf '%s\n' short full
         case --per
             printf '%s\n' share cpu
+        case --sort
+            printf '%s\n' time longest
         case -o --output --socket -b --binary -i --input --cache --config --ship-config --state-dir --runtime-dir --web-root --tls-cert --tls-key
             __fish_complete_path (commandline -ct)
         case '*'

@@ -26,6 +26,7 @@ _profctl() {
     [[ $subcommand == (report|diff) ]] && list+=(command user thread runtime state wait file line function unit,function) ;;
   --names) list=(short full) ;;
   --per) list=(share cpu) ;;
+  --sort) list=(time longest) ;;
   -p | --pid) list=(${(f)"$(ps -eo pid= | tr -d ' ')"}) ;;
   -n | --comm) list=(${(f)"$(ps -eo comm= | sort -u)"}) ;;
   -u | --unit)

@@ -1,6 +1,7 @@
 #include "ctl/views/report.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -205,6 +206,19 @@ ViewScope scope_of(const Samples& samples) {
           .all = samples.sum(),
           .shown = {},
           .idle = samples.idle};
+}
+
+std::int64_t block_ns(const SampleValue& value) {
+  return value.samples > 0 ? value.cpu_ns / value.samples : 0;
+}
+
+void sort_by_block_time(Report& report) {
+  // Rows of equal means keep their order.
+  const auto mean = [](const ReportRow& row) { return block_ns(row.total); };
+  std::ranges::stable_sort(report.rows, std::ranges::greater(), mean);
+  for (ReportRow& row : report.rows) {
+    std::ranges::stable_sort(row.rows, std::ranges::greater(), mean);
+  }
 }
 
 Report make_report(const Selection& selection, const std::vector<GroupKey>& by, NameForm names) {

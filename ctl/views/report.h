@@ -30,6 +30,8 @@ struct ViewScope {
   [[nodiscard]] bool has_cpu_percent() const {
     return has_cpu_time && !is_of_blocks(time_kind) && duration_ns > 0;
   }
+  // Whether the times of values have a mean by block.
+  [[nodiscard]] bool has_block_times() const { return is_of_blocks(time_kind) && has_counts; }
   // Percent of one CPU.
   [[nodiscard]] double cpu_percent_of(const SampleValue& value) const;
 };
@@ -47,10 +49,16 @@ struct ReportRow {
 struct Report {
   ViewScope scope;
   std::vector<GroupKey> by;
-  std::vector<ReportRow> rows;  // by `self`, then `total`, then name
+  std::vector<ReportRow> rows;  // by `self`, then `total`, then name; or sort_by_block_time()
 
   [[nodiscard]] bool is_of_frames() const { return profd::is_of_frames(by.back()); }
 };
+
+// The mean time of a block, in nanoseconds. 0: there are none.
+[[nodiscard]] std::int64_t block_ns(const SampleValue& value);
+
+// Sorts the rows of both keys by the mean time of the blocks in `total`, the longest first.
+void sort_by_block_time(Report& report);
 
 // `by` has one or two keys.
 [[nodiscard]] Report make_report(const Selection& selection, const std::vector<GroupKey>& by,

@@ -68,6 +68,7 @@ class ReportTable {
     }
     heads.push_back({.title = has_self() ? "TOTAL " + amount : amount, .is_optional = true});
     heads.push_back({.title = has_self() ? "TOTAL" : "SHARE"});
+    if (report_.scope.has_block_times()) heads.push_back({.title = "PER BLOCK"});
     heads.push_back({.title = keys_title(report_.by), .kind = ColumnKind::kName});
     if (has_self()) heads.push_back({.title = "OBJECT", .kind = ColumnKind::kOptional});
     return heads;
@@ -100,6 +101,7 @@ class ReportTable {
     }
     texts.push_back({amount_text(scope, row.total)});
     texts.push_back({share_text_of(scope, row.total)});
+    if (scope.has_block_times()) texts.push_back({block_time_text(block_ns(row.total))});
     const bool is_head = level == 0 && report_.by.size() > 1;
     texts.push_back({.text = row.group.name,
                      .color = is_head ? TextColor::kBold : color_of(row.group),
@@ -121,6 +123,16 @@ std::string cpu_time_text(std::int64_t cpu_ns) {
   const double seconds = static_cast<double>(cpu_ns) / kNsPerSecond;
   return seconds < 120 ? decimal_text(seconds, seconds < 10 ? 2 : 1) + " s"
                        : duration_text(seconds);
+}
+
+std::string block_time_text(std::int64_t ns) {
+  constexpr std::int64_t kNsPerUs = 1'000;
+  constexpr std::int64_t kNsPerMs = 1'000'000;
+  if (ns >= 1'000 * kNsPerMs) return cpu_time_text(ns);
+  if (ns < kNsPerUs) return std::to_string(ns) + " ns";
+  const bool is_ms = ns >= kNsPerMs;
+  const double number = static_cast<double>(ns) / static_cast<double>(is_ms ? kNsPerMs : kNsPerUs);
+  return decimal_text(number, number < 10 ? 2 : 1) + (is_ms ? " ms" : " us");
 }
 
 TextColor color_of(const Group& group) {

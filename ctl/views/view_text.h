@@ -24,6 +24,9 @@ struct ViewLimits {
 // "1.25 s", "59.4 s", "3 min 20 s"
 [[nodiscard]] std::string cpu_time_text(std::int64_t cpu_ns);
 
+// "20.5 us", "3.20 ms", "3.00 s": of one block.
+[[nodiscard]] std::string block_time_text(std::int64_t ns);
+
 // "12 samples", or blocks.
 [[nodiscard]] std::string count_text(const ViewScope& scope, const SampleValue& value);
 

@@ -183,6 +183,42 @@ TEST_F(BlockViewsTest, IdleThreadsAreShownWhereThereIsNothingElse) {
   EXPECT_THAT(text, Not(HasSubstr("idle:")));
 }
 
+TEST_F(BlockViewsTest, TheLongestWaitsComeFirstOnRequest) {
+  BlockProfile profile;
+  profile.add({"k:futex_wait", "lock"}, {.state = "S", .wait = "futex"}, 100'000, 3 * kSecond);
+  profile.add({"k:futex_wait", "stall"}, {.state = "S", .wait = "futex"}, 2, 2 * kSecond);
+  profile.add({"k:io_schedule", "load"}, {.state = "D", .wait = "disk"}, 100, 350 * kMs);
+  const std::string file = write(profile);
+  const json::value by_time = json_of({"report", file, "--by", "wait"});
+  EXPECT_THAT(names_of_rows(by_time), testing::ElementsAre("futex", "disk"));
+  // Means: 1 s, 3.5 ms twice, 50 us of 100,002 blocks, 30 us.
+  const json::value longest = json_of({"report", file, "--sort", "longest"});
+  EXPECT_THAT(names_of_rows(longest),
+              testing::ElementsAre("stall", "io_schedule", "load", "futex_wait", "lock"));
+  const std::string text = text_of({"report", file, "--sort", "longest"});
+  EXPECT_THAT(text, testing::ContainsRegex("PER BLOCK +FUNCTION"));
+  EXPECT_THAT(text, testing::ContainsRegex("1.00 s +stall"));
+  EXPECT_THAT(text, testing::ContainsRegex("3.50 ms +load"));
+  EXPECT_THAT(text, testing::ContainsRegex("30.0 us +lock"));
+}
+
+TEST_F(BlockViewsTest, ThereAreNoLongestWaitsWithoutBlocks) {
+  PprofProfile cpu({{"samples", "count"}, {"cpu", "nanoseconds"}});
+  const std::uint32_t location = cpu.add_location({}, {});
+  cpu.add_sample({.labels = cpu.add_labels({}), .stack = cpu.add_stack({&location, 1})},
+                 std::vector<std::int64_t>{1, 10});
+  const std::string file = scratch_.write("cpu.pb.gz", encode_pprof_gzip(cpu));
+  const Ran ran = run({"report", file, "--sort", "longest"});
+  EXPECT_EQ(ran.code, kExitUsage);
+  EXPECT_THAT(ran.err, HasSubstr("--sort longest is for times of blocks"));
+  EXPECT_EQ(run({"report", file, "--sort", "time"}).code, kExitOk);
+  EXPECT_EQ(run({"report", file, "--sort", "size"}).code, kExitUsage);
+  BlockProfile profile;
+  profile.add({"load"}, {.state = "D"}, 1, kSecond);
+  const Ran tree = run({"report", write(profile), "--tree", "--sort", "longest"});
+  EXPECT_EQ(tree.code, kExitUsage);
+}
+
 // The class of a box, by the name that its title begins with.
 std::string class_of_box(const std::string& svg, const std::string& name) {
   const std::size_t title = svg.find("<title>" + name + " - ");
