@@ -65,7 +65,7 @@ function shadeOf(name) {
   return (hash & 7) / 7;
 }
 
-// `look`: {palette, colorOf(fn), isMatch, isIcicle}. `view`: {width, height, top}, of the part of
+// `look`: {palette, colorOf(fn, node), isMatch, isIcicle}. `view`: {width, height, top}, of the part of
 // the picture that can be seen; `height` of it.
 export function drawFlame(context, rows, tree, view, look) {
   const {palette} = look;
@@ -87,7 +87,7 @@ function drawBox(context, tree, node, box, look) {
   const w = Math.max(box.width - 1, NARROWEST);
   const name = node === SMALL_NODES ? "" : nameOf(tree, node);
   context.fillStyle = node === SMALL_NODES ? palette.small
-      : node === 0 || isLabel(tree, node) ? palette.label : look.colorOf(tree.fn[node]);
+      : node === 0 || isLabel(tree, node) ? palette.label : look.colorOf(tree.fn[node], node);
   context.globalAlpha = isFaint ? 0.25 : 0.7 + 0.3 * shadeOf(name);
   context.fillRect(box.x, box.y, w, ROW_HEIGHT - 1);
   context.globalAlpha = isFaint ? 0.7 : 1;
@@ -117,7 +117,15 @@ export function chooseColors(tree, values, mode, palette) {
   const {object, kind} = tree.functions;
   if (mode !== "library") {
     const legend = ["native", "kernel", "runtime"].map((name) => ({name, color: palette[name]}));
-    return {colorOf: (fn) => legend[kind[fn]].color, legend};
+    // Of wall-clock time, the outermost frame is the state of all below.
+    const states = {"[blocked]": palette.rose, "[runnable]": palette.yellow};
+    const ofNode = [];
+    for (let i = 1; i < tree.count; ++i) {
+      const above = tree.parent[i];
+      ofNode[i] = above === 0 || isLabel(tree, above) ? states[nameOf(tree, i)] : ofNode[above];
+    }
+    if (ofNode.some(Boolean)) legend.push(...Object.entries(states).map(([name, color]) => ({name, color})));
+    return {colorOf: (fn, node) => ofNode[node] ?? legend[kind[fn]].color, legend};
   }
   const sums = new Map();
   for (let i = 1; i < tree.count; ++i) {

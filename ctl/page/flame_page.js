@@ -51,7 +51,7 @@ export class FlamePage {
       sort: (sort) => this.update({sort}),
       menu: (x, y, name) => this.menu.open(x, y, name, this.entriesOf(name))});
     this.heading = element("h1", {text: title});
-    this.scopeText = element("p", {text: this.scope.text()});
+    this.scopeText = element("p", {text: this.scope.text});
     this.all = button("Show all", "Without zoom, search and filters", () => this.reset());
     this.arrange(place, leftOut);
   }
@@ -90,7 +90,7 @@ export class FlamePage {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue("--" + name).trim();
     this.palette = {font: "12px " + read("code"), libraries: [...KINDS.slice(0, LABEL), "rose", "yellow", "orange", "violet"].map(read)};
-    for (const name of [...KINDS, "small", "match", "text", "faint", "more", "less"]) this.palette[name] = read(name);
+    for (const name of [...KINDS, "rose", "yellow", "small", "match", "text", "faint", "more", "less"]) this.palette[name] = read(name);
   }
 
   get form() {

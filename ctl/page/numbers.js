@@ -1,15 +1,15 @@
 // Numbers as text, in the forms of profctl's tables, and what they are parts of.
 
 export class Scope {
-  constructor({event, all, shown, duration_ns: durationNs = 0}) {
-    Object.assign(this, {event, all, shown, durationNs, hasCpu: all.cpu_ns !== undefined});
+  // `noun`: of a sample; "" where their number is not known.
+  constructor({all, duration_ns: durationNs = 0, scope: text = "", noun = "sample"}) {
+    Object.assign(this, {all, durationNs, text, noun, hasCpu: all.cpu_ns !== undefined});
   }
 
-  // Of all samples; by CPU time where that is known.
+  // Of all samples; by their time where that is known.
   percentOf(value) {
     const unit = this.hasCpu ? "cpu_ns" : "samples";
-    const [part, whole] = [value[unit], this.all[unit]];
-    return whole > 0 ? 100 * part / whole : 0;
+    return 100 * value[unit] / (this.all[unit] || 1);
   }
 
   shareText(value, isLeast) {
@@ -22,20 +22,7 @@ export class Scope {
   }
 
   amountText(value) {
-    return counted(value.samples, "sample") + (this.hasCpu ? ", " + timeText(value.cpu_ns) : "");
-  }
-
-  text() {
-    let text = this.durationNs > 0 ? timeText(this.durationNs) + ": " : "";
-    text += counted(this.all.samples, "sample");
-    if (this.hasCpu) {
-      text += ", " + timeText(this.all.cpu_ns) + " of CPU time";
-      if (this.durationNs > 0) text += " (" + percentText(100 * this.all.cpu_ns / this.durationNs) + " of one CPU)";
-    } else if (this.event !== "samples") {
-      text += " of " + this.event;
-    }
-    if (this.shown.samples !== this.all.samples) text += ", " + this.shareText(this.shown) + " shown";
-    return text;
+    return [this.noun && counted(value.samples, this.noun), this.hasCpu && timeText(value.cpu_ns)].filter(Boolean).join(", ");
   }
 }
 

@@ -12,7 +12,7 @@ import {decodeTree, nameOf, valueColumn} from "./tree.js";
 import {searchFunctions} from "./search.js";
 import {sortRows} from "./table.js";
 
-const NO_DATA = {title: "", event: "cpu", all: {samples: 0}, shown: {samples: 0},
+const NO_DATA = {title: "", all: {samples: 0}, shown: {samples: 0},
                  functions: {name: [], object: [], kind: []}, nodes: {depth: [], fn: [], self: [], rest: []}};
 const FORMS = ["pprof", "folded", "speedscope", "html", "svg", "gperftools"];
 const MAX_TREES = 6;
@@ -180,7 +180,7 @@ export class WebPage extends FlamePage {
   takeTree(json) {
     if (this.json === json) return;
     Object.assign(this, {json, scope: new Scope(json), whole: decodeTree(json), isNew: true});
-    this.scopeText.textContent = this.scope.text() +
+    this.scopeText.textContent = this.scope.text +
         (json.left_out && this.state.zoom === "" ? ", " + counted(json.left_out, "smaller node") + " left out: zoom shows more" : "");
     this.showList();
   }

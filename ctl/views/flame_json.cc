@@ -10,6 +10,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/string.hpp>
 
+#include "ctl/views/view_text.h"
 #include "formats/base/json_text.h"
 #include "formats/base/utf8_text.h"
 
@@ -133,6 +134,11 @@ std::optional<std::int64_t> period_of(const CallTree& tree, const std::vector<Sa
   return period;
 }
 
+std::string heading_of_page(const ViewScope& scope) {
+  const std::string idle = idle_text(scope);
+  return scope_text(scope) + (idle.empty() ? "" : "; " + idle);
+}
+
 boost::json::object json_of_value(const SampleValue& value, bool has_cpu_time) {
   boost::json::object json{{"samples", value.samples}};
   if (has_cpu_time) json.emplace("cpu_ns", value.cpu_ns);
@@ -159,12 +165,12 @@ std::string flame_json(const CallTree& tree, std::string_view title, const Funct
   const std::vector<SampleValue> rest = left_out_below(tree);
   const auto period = period_of(tree, rest);
   boost::json::object head{{"title", printable_utf8(title, kMaxPrintableBytes)},
-                           {"event", printable_utf8(scope.event, kMaxPrintableBytes)},
+                           {"scope", printable_utf8(heading_of_page(scope), kMaxPrintableBytes)},
                            {"all", json_of_value(scope.all, scope.has_cpu_time)},
                            {"shown", json_of_value(scope.shown, scope.has_cpu_time)}};
-  // The page shows percent of one CPU where it knows the duration.
   const bool is_of_cpu = !is_of_blocks(scope.time_kind);
   if (scope.duration_ns > 0 && is_of_cpu) head.emplace("duration_ns", scope.duration_ns);
+  if (!is_of_cpu) head.emplace("noun", scope.has_counts ? kind_names(scope.time_kind).noun : "");
   if (tree.left_out != 0) head.emplace("left_out", tree.left_out);
   if (period) head.emplace("period_ns", *period);
 

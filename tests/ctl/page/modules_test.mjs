@@ -71,7 +71,7 @@ function jsonOf(stacks) {
   const sorted = (node) => [...node.children.values()].sort((a, b) => b.total - a.total || (a.name < b.name ? -1 : 1));
   sorted(root).forEach((child) => visit(child, 0));
   const all = {samples: root.total, cpu_ns: root.total * PERIOD};
-  return {title: "test", event: "cpu", all, shown: all, period_ns: PERIOD, objects: ["", "libc.so.6"],
+  return {title: "test", all, shown: all, period_ns: PERIOD, objects: ["", "libc.so.6"],
           functions: {name: functions, object: functions.map((_, i) => i % 2), kind: functions.map((_, i) => i % 3)},
           nodes};
 }
@@ -253,17 +253,36 @@ test("the end of a long name is shown", () => {
 });
 
 test("numbers have the forms of profctl", () => {
-  const scope = new numbers.Scope({event: "cpu", duration_ns: 6e10, all: {samples: 4000, cpu_ns: 4e10},
-                                   shown: {samples: 1000, cpu_ns: 1e10}});
-  assert.equal(scope.text(), "60.0 s: 4,000 samples, 40.0 s of CPU time (66.7 % of one CPU), 25.0 % shown");
+  const scope = new numbers.Scope({duration_ns: 6e10, scope: "1 min: 4000 samples", all: {samples: 4000, cpu_ns: 4e10}});
+  assert.equal(scope.text, "1 min: 4000 samples");
   assert.equal(scope.shareText({samples: 1, cpu_ns: 1e9}), "2.5 %");
   assert.equal(scope.amountText({samples: 1, cpu_ns: 1.25e9}), "1 sample, 1.25 s");
-  const faults = new numbers.Scope({event: "page-faults", all: {samples: 8}, shown: {samples: 8}});
-  assert.equal(faults.text(), "8 samples of page-faults");
+  const blocks = new numbers.Scope({noun: "block", all: {samples: 8, cpu_ns: 8e9}});
+  assert.equal(blocks.amountText({samples: 2, cpu_ns: 3e9}), "2 blocks, 3.00 s");
+  const times = new numbers.Scope({noun: "", all: {samples: 8, cpu_ns: 8e9}});
+  assert.equal(times.amountText({samples: 2, cpu_ns: 3e9}), "3.00 s");
+  const faults = new numbers.Scope({all: {samples: 8}});
   assert.equal(faults.shareText({samples: 2, cpu_ns: 0}), "25.0 %");
   for (const [seconds, text] of [[0.5, "0.50 s"], [119, "119.0 s"], [125, "2 min 5 s"], [7200, "2 h"], [90061, "1 d 1 h"]]) {
     assert.equal(numbers.timeText(seconds * 1e9), text);
   }
+});
+
+// The outermost frame names the state; the same function has the colour of its kind elsewhere.
+test("wall-clock time has colours of states", () => {
+  const stacks = [{stack: ["[on CPU]", "work"], count: 5}, {stack: ["[blocked]", "work", "[runnable]"], count: 4},
+                  {stack: ["[runnable]", "work"], count: 3}];
+  const one = tree.decodeTree(jsonOf(stacks));
+  const palette = {native: "blue", kernel: "orange", runtime: "green", rose: "rose", yellow: "yellow"};
+  const {colorOf, legend} = flame.chooseColors(one, tree.valueColumn(one, true), "kind", palette);
+  const shown = [];
+  for (let i = 1; i < one.count; ++i) shown.push([tree.pathOf(one, i).split(".").length, tree.nameOf(one, i), colorOf(one.fn[i], i)]);
+  const ofState = shown.filter(([, , color]) => color === "rose" || color === "yellow");
+  assert.deepEqual(ofState, [[1, "[blocked]", "rose"], [2, "work", "rose"], [3, "[runnable]", "rose"],
+                             [1, "[runnable]", "yellow"], [2, "work", "yellow"]]);
+  assert.deepEqual(legend.map(({name}) => name), ["native", "kernel", "runtime", "[blocked]", "[runnable]"]);
+  const other = tree.decodeTree(jsonOf([{stack: ["work", "[blocked]"], count: 1}]));
+  assert.equal(flame.chooseColors(other, tree.valueColumn(other, true), "kind", palette).legend.length, 3);
 });
 
 test("a hundred thousand nodes are laid out", () => {

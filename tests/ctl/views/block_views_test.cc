@@ -14,6 +14,7 @@
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ran.h"
 #include "tests/ctl/views/block_profile.h"
+#include "tests/ctl/views/flame_file.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
@@ -244,6 +245,19 @@ TEST_F(BlockViewsTest, PicturesOfWallClockTimeHaveColoursOfStates) {
   EXPECT_EQ(class_of_box(svg, "load"), "w");
   EXPECT_EQ(class_of_box(svg, "queue"), "q");
   EXPECT_THAT(svg, HasSubstr("rose: blocked"));
+}
+
+// The page shows percent of one CPU of all that has a duration.
+TEST_F(BlockViewsTest, ThePageHasTheHeadingAndNoDuration) {
+  BlockProfile profile;
+  profile.add({"k:io_schedule", "load"}, {.state = "D", .wait = "disk"}, 12, 3500 * kMs);
+  const std::string made = scratch_.path() / "a.html";
+  ASSERT_EQ(run({"flame", write(profile), "-o", made}).code, 0);
+  const json::value data = test::data_of_html(test::read_file(made));
+  EXPECT_EQ(json::value_to<std::string>(data.at("scope")), "1 min: 12 blocks, 3.50 s off the CPU");
+  EXPECT_EQ(json::value_to<std::string>(data.at("noun")), "block");
+  EXPECT_EQ(data.at("all").at("cpu_ns").as_int64(), 3500 * kMs);
+  EXPECT_FALSE(data.as_object().contains("duration_ns"));
 }
 
 // Only the outermost frame is a state: a function may have any name.
