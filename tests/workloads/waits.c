@@ -422,21 +422,33 @@ static void ping_pong(uint64_t rounds)
 	join(&pair.answering);
 }
 
-/* read */
+/* read: below a thousand a second, so that each is sampled. */
 
-NOINLINE void read_cold_file(int file, unsigned pages, unsigned reads)
+NOINLINE void read_cold_file(int file, unsigned page)
 {
 	static char buffer[PAGE];
+
+	KEEP_FRAME();
+	must(system_call(SYS_pread64, file, (long)buffer, PAGE, (long)page * PAGE) == PAGE,
+	     "pread");
+}
+
+NOINLINE void pause_between_reads(void)
+{
+	KEEP_FRAME();
+	SLEEP(2 * MS);
+}
+
+static void read_pages(int file, unsigned pages, unsigned reads)
+{
 	struct calls calls = {};
 	uint32_t random = 1;
 
-	KEEP_FRAME();
-	MEASURE_SWITCHES(&calls, for (unsigned i = 0; i < reads; i++) {
+	for (unsigned i = 0; i < reads; i++) {
 		random = random * 1664525 + 1013904223;
-		MEASURE(&calls, must(system_call(SYS_pread64, file, (long)buffer, PAGE,
-						 (long)(random % pages) * PAGE) == PAGE,
-				     "pread"));
-	});
+		MEASURE_SWITCHES(&calls, MEASURE(&calls, read_cold_file(file, random % pages)));
+		pause_between_reads();
+	}
 	record("read_cold_file", &calls);
 }
 
@@ -458,7 +470,7 @@ static void read_file_in(const char *directory, unsigned reads)
 	must(fsync(file) == 0, "fsync");
 	posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
 	posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead */
-	read_cold_file(file, BYTES / PAGE, reads);
+	read_pages(file, BYTES / PAGE, reads);
 	close(file);
 }
 
@@ -913,7 +925,7 @@ static bool run_simple(const char *mode, int argc, char **argv)
 		ping_pong((uint64_t)number(argc, argv, 2, "20000"));
 	else if (!strcmp(mode, "read"))
 		read_file_in(argument(argc, argv, 2, NULL),
-			     (unsigned)number(argc, argv, 3, "2000"));
+			     (unsigned)number(argc, argv, 3, "1000"));
 	else if (!strcmp(mode, "fault"))
 		fault((unsigned)number(argc, argv, 2, "200"));
 	else if (!strcmp(mode, "migrate"))
