@@ -92,7 +92,7 @@ TEST_F(HostileSwitchesTest, AStormIsCountedWithoutLoss) {
   EXPECT_EQ(blocks.blocked.blocks, blocks.sampled.blocks + blocks.long_unsampled.blocks +
                                        blocks.short_unsampled.blocks + blocks.lost.blocks);
   // 2,000 walks a second on each CPU by token, half as many by chance, and 250 at new sites.
-  const double cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+  const auto cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
   EXPECT_LE(static_cast<double>(blocks.sampled.blocks), 4'500 * cpus * summary.seconds);
   EXPECT_GE(blocks.blocked.blocks, 100'000U);
   std::printf("%llu blocks, %llu sampled, in %.1f s\n",
