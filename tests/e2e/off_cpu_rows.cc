@@ -56,6 +56,7 @@ BlockRows BlockRows::read(const std::filesystem::path& file) {
     ADD_FAILURE() << file << " is no profile with two values";
     return rows;
   }
+  rows.types_.reserve(profile->sample_types().size());
   for (const PprofValueType& type : profile->sample_types()) {
     rows.types_.push_back(type.type + "/" + type.unit);
   }
