@@ -1,0 +1,92 @@
+// Blocks of threads through the choice of the kernel side and the estimate of user space, without a
+// kernel: what a profile would have of them.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "bpf/block_choice.h"
+#include "collectors/off_cpu/block_estimate.h"
+
+namespace profd::test {
+
+struct TraceBlock {
+  std::uint64_t start_ns = 0;
+  std::uint64_t ns = 0;
+  std::uint32_t thread = 0;
+  std::uint32_t site = 1;   // never 0
+  std::uint32_t group = 0;  // by which times are added up
+  std::uint32_t uid = 0;
+  unsigned cpu = 0;
+};
+
+// By their start, each with the chance by which the kernel side chooses it. The chance depends on
+// the earlier blocks alone, not on which of them were chosen.
+class SimulatedBlocks {
+ public:
+  SimulatedBlocks(std::vector<TraceBlock> blocks, const profd_block_rate& rate)
+      : rate_(rate), blocks_(std::move(blocks)) {
+    chances_.reserve(blocks_.size());
+    for (const TraceBlock& block : blocks_) chances_.push_back(choose(block));
+  }
+
+  [[nodiscard]] const std::vector<TraceBlock>& blocks() const { return blocks_; }
+  [[nodiscard]] std::uint32_t chance(std::size_t block) const { return chances_[block]; }
+
+  // What is true, in nanoseconds by group.
+  [[nodiscard]] std::map<std::uint32_t, double> true_times() const {
+    std::map<std::uint32_t, double> times;
+    for (const TraceBlock& block : blocks_) times[block.group] += static_cast<double>(block.ns);
+    return times;
+  }
+
+  // What a profile says, and how many blocks were chosen.
+  struct Estimated {
+    std::map<std::uint32_t, double> times;
+    std::uint64_t chosen = 0;
+  };
+  [[nodiscard]] Estimated estimate(std::uint32_t seed) const {
+    std::mt19937 random(seed);
+    BlockEstimator estimator(rate_.long_ns);
+    Estimated estimated;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const TraceBlock& block = blocks_[i];
+      const bool is_chosen = profd_is_chosen(chances_[i], static_cast<std::uint32_t>(random()));
+      estimated.chosen += is_chosen ? 1 : 0;
+      if (!is_chosen && block.ns < rate_.long_ns) continue;
+      const BlockSpan span{.start_ns = block.start_ns, .end_ns = block.start_ns + block.ns};
+      const auto value =
+          estimator.estimate(span, span, is_chosen ? std::optional(chances_[i]) : std::nullopt);
+      if (value) estimated.times[block.group] += static_cast<double>(value->ns);
+    }
+    return estimated;
+  }
+
+ private:
+  struct Thread {
+    profd_block_history history{};
+    std::optional<std::uint64_t> lasted_ns;  // its last block
+  };
+
+  std::uint32_t choose(const TraceBlock& block) {
+    Thread& thread = threads_[block.thread];
+    if (thread.lasted_ns) profd_learn_block(&thread.history, *thread.lasted_ns);
+    thread.lasted_ns = block.ns;
+    return profd_choose_block(&tokens_[block.cpu], &thread.history, &rate_, block.uid, block.site,
+                              block.start_ns);
+  }
+
+  profd_block_rate rate_;
+  std::vector<TraceBlock> blocks_;
+  std::vector<std::uint32_t> chances_;
+  std::map<std::uint32_t, Thread> threads_;
+  std::map<unsigned, profd_walk_tokens> tokens_;
+};
+
+}  // namespace profd::test
