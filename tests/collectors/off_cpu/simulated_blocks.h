@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -88,5 +89,31 @@ class SimulatedBlocks {
   std::map<std::uint32_t, Thread> threads_;
   std::map<unsigned, profd_walk_tokens> tokens_;
 };
+
+struct MeanTime {
+  double ns = 0;
+  double error = 0;  // its standard error
+};
+
+// Of the estimates of the seeds 0 to `seeds` - 1, by group. A group that a seed lacks has no time in
+// it.
+inline std::map<std::uint32_t, MeanTime> mean_times(const SimulatedBlocks& simulated,
+                                                    std::uint32_t seeds) {
+  std::map<std::uint32_t, std::vector<double>> estimates;
+  for (const auto& [group, time] : simulated.true_times()) estimates[group].resize(seeds);
+  for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+    for (const auto& [group, time] : simulated.estimate(seed).times) estimates[group][seed] = time;
+  }
+  std::map<std::uint32_t, MeanTime> means;
+  for (const auto& [group, values] : estimates) {
+    MeanTime mean;
+    for (const double value : values) mean.ns += value / seeds;
+    double squares = 0;
+    for (const double value : values) squares += (value - mean.ns) * (value - mean.ns);
+    mean.error = std::sqrt(squares / (seeds - 1) / seeds);
+    means[group] = mean;
+  }
+  return means;
+}
 
 }  // namespace profd::test

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <random>
 #include <vector>
 
@@ -22,7 +21,7 @@ constexpr std::uint64_t kUsNs = 1000;
 constexpr std::uint64_t kMsNs = 1'000'000;
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kTraceStartNs = 100 * kSecondNs;
-constexpr int kSeedCount = 100;
+constexpr std::uint32_t kSeedCount = 100;
 // By which a block of the mean duration T is certain.
 constexpr std::uint32_t kScaleOfCertain = 439'804;
 
@@ -107,22 +106,9 @@ std::vector<TraceBlock> blocks_of_services() {
 // A weight that is not 1 / chance, for one of the rules, makes one of the classes too large or too
 // small by it.
 void expect_right_in_the_mean(const SimulatedBlocks& simulated) {
-  std::map<std::uint32_t, std::vector<double>> estimates;
-  for (std::uint32_t seed = 0; seed < kSeedCount; ++seed) {
-    for (const auto& [group, time] : simulated.estimate(seed).times) {
-      estimates[group].push_back(time);
-    }
-  }
+  const auto means = test::mean_times(simulated, kSeedCount);
   for (const auto& [group, time] : simulated.true_times()) {
-    std::vector<double>& values = estimates[group];
-    values.resize(kSeedCount);  // a seed that has none of it
-    double sum = 0;
-    for (const double value : values) sum += value;
-    const double mean = sum / kSeedCount;
-    double squares = 0;
-    for (const double value : values) squares += (value - mean) * (value - mean);
-    const double error = std::sqrt(squares / (kSeedCount - 1) / kSeedCount);
-    EXPECT_NEAR(mean, time, 3 * error + 1) << "group " << group;
+    EXPECT_NEAR(means.at(group).ns, time, 3 * means.at(group).error + 1) << "group " << group;
   }
 }
 
