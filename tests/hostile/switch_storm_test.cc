@@ -1,6 +1,6 @@
-// Users whose threads switch as fast as they can, or are very many, while root samples blocks of the
-// whole host: root is answered, root's own processes keep each of their blocks, and the memory of
-// profd is bounded.
+// Users whose threads switch as fast as they can, or are very many, while root samples blocks of
+// the whole host: root is answered, root's own processes keep each of their blocks, and the memory
+// of profd is bounded.
 
 #include <unistd.h>
 

@@ -95,8 +95,8 @@ struct MeanTime {
   double error = 0;  // its standard error
 };
 
-// Of the estimates of the seeds 0 to `seeds` - 1, by group. A group that a seed lacks has no time in
-// it.
+// Of the estimates of the seeds 0 to `seeds` - 1, by group. A group that a seed lacks has no time
+// in it.
 inline std::map<std::uint32_t, MeanTime> mean_times(const SimulatedBlocks& simulated,
                                                     std::uint32_t seeds) {
   std::map<std::uint32_t, std::vector<double>> estimates;
