@@ -97,7 +97,6 @@ struct profd_block_counters {
 struct profd_switch_counters {
 	__u64 walks;
 	__u64 walks_by_chance; /* of these, without a token */
-	__u64 storage_busy;    /* switches of a thread whose storage was locked */
 	__u64 ends_lost;       /* an end that was not sent at the thread's next switch either */
 	__u64 threads_watched; /* storages that were made */
 	__u64 threads_refused; /* no memory for one */
@@ -122,7 +121,7 @@ PROFD_ASSERT_SIZE(struct profd_block, 24);
 PROFD_ASSERT_SIZE(struct profd_block_end, 24);
 PROFD_ASSERT_SIZE(struct profd_whole_block, 96);
 PROFD_ASSERT_SIZE(struct profd_block_counters, 144);
-PROFD_ASSERT_SIZE(struct profd_switch_counters, 4656);
+PROFD_ASSERT_SIZE(struct profd_switch_counters, 4648);
 PROFD_ASSERT_SIZE(struct profd_block_rate, 24);
 
 #endif

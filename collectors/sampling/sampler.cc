@@ -95,6 +95,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] SamplerLedger ledger() override;
   [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override;
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding_->stats(); }
+  [[nodiscard]] std::optional<OffCpuStats> off_cpu_stats() const override;
   [[nodiscard]] bool needs(const ProcessKey& process) const override {
     return open_blocks_->has(process);
   }
@@ -530,6 +531,19 @@ void KernelSampler::detach_unneeded_hooks() {
 std::vector<BpfFunction> KernelSampler::bpf_functions() const {
   Result<std::vector<BpfFunction>> functions = programs_->list_bpf_functions();
   return functions ? std::move(*functions) : std::vector<BpfFunction>();
+}
+
+std::optional<OffCpuStats> KernelSampler::off_cpu_stats() const {
+  if (!switch_watch_->was_needed()) return std::nullopt;
+  const profd_switch_counters sum = switch_watch_->block_counters();
+  return OffCpuStats{.threads_watched = sum.threads_watched,
+                     .threads_refused = sum.threads_refused,
+                     .walks = sum.walks,
+                     .walks_by_chance = sum.walks_by_chance,
+                     .scale = switch_watch_->scale(),
+                     .ends_lost = sum.ends_lost,
+                     .open_blocks = open_blocks_->size(),
+                     .open_bytes = open_blocks_->bytes()};
 }
 
 SamplerLedger KernelSampler::ledger() {

@@ -90,7 +90,6 @@ struct OffCpuStats {
   std::uint64_t walks_by_chance = 0;  // of these: a sample stands for several blocks
   std::uint32_t scale = 0;            // of the chances now (bpf/block_choice.h)
   std::uint64_t ends_lost = 0;
-  std::uint64_t storage_busy = 0;
   std::uint64_t open_blocks = 0;  // now, and the memory that they take
   std::uint64_t open_bytes = 0;
 };
@@ -165,10 +164,6 @@ class Sampler {
   [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
   // None: no session has sampled blocks.
   [[nodiscard]] virtual std::optional<OffCpuStats> off_cpu_stats() const { return std::nullopt; }
-
-  // Whether a sample of the process is still to come, since one of its threads is in a block: then
-  // what is known of the process must be kept.
-  [[nodiscard]] virtual bool needs(const ProcessKey& /*process*/) const { return false; }
 
   // Whether what is known of the process's code is needed for a block that has not ended, whose
   // sample comes later.

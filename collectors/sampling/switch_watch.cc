@@ -52,7 +52,10 @@ Result<SwitchWatch::Loaded> SwitchWatch::load_and_attach(const Programs& program
       Attached{.programs = std::move(*loaded), .links = std::move(links)}));
 }
 
-void SwitchWatch::share(SessionSlot slot) { needed_ |= bit(slot); }
+void SwitchWatch::share(SessionSlot slot) {
+  needed_ |= bit(slot);
+  was_needed_ = true;
+}
 
 void SwitchWatch::need(SessionSlot slot) {
   share(slot);
@@ -135,6 +138,11 @@ void SwitchWatch::close() {
   walk_rate_.reset();
   (void)programs_->kernel_calls().run(
       [loaded = std::exchange(loaded_, Loaded())]() mutable { loaded.reset(); });
+}
+
+std::uint32_t SwitchWatch::scale() const {
+  if (!loaded_) return 0;
+  return std::atomic_ref(loaded_->programs.rate().scale).load(std::memory_order_relaxed);
 }
 
 profd_counters SwitchWatch::counters() const {

@@ -59,6 +59,11 @@ class SwitchWatch {
   // To be called every second or so.
   void detach_unneeded(Clock::time_point now);
 
+  // Whether a session has needed them, now or earlier.
+  [[nodiscard]] bool was_needed() const { return was_needed_; }
+  // The scale of the chances now (bpf/block_choice.h). 0: the programs are not loaded.
+  [[nodiscard]] std::uint32_t scale() const;
+
   // Since the start, of programs that were closed too.
   [[nodiscard]] profd_counters counters() const;
   [[nodiscard]] profd_switch_counters block_counters() const;
@@ -86,6 +91,7 @@ class SwitchWatch {
   std::optional<WalkRate> walk_rate_;  // of these programs
   Clock::time_point next_rate_{};
   std::uint32_t needed_ = 0;  // a mask of slots
+  bool was_needed_ = false;
   std::map<SessionSlot, Start> starts_;
   Clock::time_point released_{};
   profd_counters closed_{};

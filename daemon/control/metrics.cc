@@ -197,9 +197,6 @@ void add_off_cpu(MetricsText& out, const StatusInfo::OffCpu& off_cpu) {
             off_cpu.scale);
   out.counter("profd_off_cpu_ends_lost_total", "Ends of sampled times off the CPU that were lost.",
               off_cpu.ends_lost);
-  out.counter("profd_off_cpu_storage_busy_total",
-              "Switches of threads whose time off the CPU could not be found.",
-              off_cpu.storage_busy);
   out.gauge("profd_off_cpu_open_blocks", "Sampled times off the CPU that have not ended.",
             off_cpu.open_blocks);
   out.gauge("profd_off_cpu_open_bytes", "Memory for these.", off_cpu.open_bytes);

@@ -153,7 +153,6 @@ StatusInfo::OffCpu describe_off_cpu(const OffCpuStats& stats) {
           .walks_by_chance = stats.walks_by_chance,
           .scale = stats.scale,
           .ends_lost = stats.ends_lost,
-          .storage_busy = stats.storage_busy,
           .open_blocks = stats.open_blocks,
           .open_bytes = stats.open_bytes};
 }

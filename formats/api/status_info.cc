@@ -149,7 +149,6 @@ void members(auto& fields, Is<StatusInfo::OffCpu> auto& off_cpu) {
       .required("walks_by_chance", off_cpu.walks_by_chance)
       .required("scale", off_cpu.scale)
       .required("ends_lost", off_cpu.ends_lost)
-      .required("storage_busy", off_cpu.storage_busy)
       .required("open_blocks", off_cpu.open_blocks)
       .required("open_bytes", off_cpu.open_bytes);
 }

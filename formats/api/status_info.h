@@ -189,7 +189,6 @@ struct StatusInfo {
     std::uint64_t walks_by_chance = 0;  // of these, such that stand for several blocks
     std::uint64_t scale = 0;            // of the chances of short blocks
     std::uint64_t ends_lost = 0;
-    std::uint64_t storage_busy = 0;  // switches of a thread whose block could not be found
     std::uint64_t open_blocks = 0;
     std::uint64_t open_bytes = 0;  // of memory that these take
     friend bool operator==(const OffCpu&, const OffCpu&) = default;

@@ -151,13 +151,12 @@ TEST(StatusInfo, HasTheCountsOfBlocksOnceThereWasASessionOfThem) {
                                       .walks_by_chance = 73,
                                       .scale = 74,
                                       .ends_lost = 75,
-                                      .storage_busy = 76,
-                                      .open_blocks = 77,
-                                      .open_bytes = 78};
+                                      .open_blocks = 76,
+                                      .open_bytes = 77};
   const std::string json = to_json(status);
   EXPECT_NE(json.find(R"("off_cpu":{"threads_watched":70,"threads_refused":71,"walks":72,)"
-                      R"("walks_by_chance":73,"scale":74,"ends_lost":75,"storage_busy":76,)"
-                      R"("open_blocks":77,"open_bytes":78},"users":)"),
+                      R"("walks_by_chance":73,"scale":74,"ends_lost":75,)"
+                      R"("open_blocks":76,"open_bytes":77},"users":)"),
             std::string::npos)
       << json;
   EXPECT_EQ(*parse_status_info(json), status);
