@@ -337,9 +337,11 @@ void KernelSampler::list_ending_blocks() {
   }
 }
 
-// Of a session that failed to start.
+// Of a session that failed to start. The slot is released at a later start, and the programs at the
+// switches must not stay until then.
 void KernelSampler::abandon(SessionSlot slot) {
   end_matching(slot);
+  switch_watch_->release(slot, Clock::now());
   uses_.end(slot);
 }
 
