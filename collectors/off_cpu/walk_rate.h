@@ -20,7 +20,9 @@ class WalkRate {
 
   // The sums over all CPUs at a time. Returns the scale from then on; to be called once in
   // kIntervalNs or later. It halves at once where there were twice the walks, and grows by a
-  // quarter at most.
+  // quarter at most: above scale_of_certain() only while blocks are left unsampled, since many
+  // short ones need it to be sampled often enough. It goes back there afterwards, so that a quiet
+  // time does not make the next storm one of walks.
   std::uint32_t update(const profd_switch_counters& sum, std::uint64_t now_ns);
 
  private:
@@ -28,6 +30,7 @@ class WalkRate {
   std::uint64_t walks_per_second_;  // by chance, of all CPUs: half of those by token
   std::uint32_t scale_;
   std::uint64_t walks_before_ = 0;
+  std::uint64_t unsampled_before_ = 0;
   std::uint64_t before_ns_ = 0;
 };
 

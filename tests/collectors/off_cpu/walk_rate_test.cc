@@ -63,7 +63,7 @@ TEST(WalkRate, HalvesAtOnceWhereThereWereTwiceTheWalks) {
 }
 
 // Finds a scale that a quiet second sets so high that the next storm takes all walks.
-TEST(WalkRate, GrowsByAQuarterAtMostAndNotAboveCertain) {
+TEST(WalkRate, GrowsByAQuarterAtMostAndNotAboveCertainForNothing) {
   WalkRate rate(kRateLongNs, kRateOfCpu, kRateCpus);
   profd_switch_counters sum{};
   std::uint32_t scale = rate.update(sum, 1'000'000'000);
@@ -72,6 +72,40 @@ TEST(WalkRate, GrowsByAQuarterAtMostAndNotAboveCertain) {
   scale = rate.update(sum, 1'200'000'000);
   EXPECT_EQ(rate.update(sum, 1'300'000'000), scale + scale / 4);
   EXPECT_EQ(rate.update(sum, 9'300'000'000), scale + scale / 4 + (scale + scale / 4) / 4);
+}
+
+// Finds a scale that can only fall: many blocks of 40 us would be sampled by a fraction of the walks.
+TEST(WalkRate, GrowsAboveCertainWhileBlocksAreLeftUnsampled) {
+  WalkRate rate(kRateLongNs, kRateOfCpu, kRateCpus);
+  profd_switch_counters sum{};
+  std::uint64_t now_ns = 1'000'000'000;
+  const std::uint32_t certain = rate.update(sum, now_ns);
+  std::uint32_t scale = certain;
+  for (int i = 0; i < 3; ++i) {
+    sum.walks_by_chance += 50;  // of 200 that may be
+    sum.of_session[7].short_unsampled.count += 10'000;
+    const std::uint32_t before = scale;
+    scale = rate.update(sum, now_ns += WalkRate::kIntervalNs);
+    EXPECT_EQ(scale, before + before / 4);
+  }
+  // A quiet time, in which each block has a token.
+  const std::uint32_t after = rate.update(sum, now_ns += WalkRate::kIntervalNs);
+  EXPECT_EQ(after, scale - scale / 4);
+  for (int i = 0; i < 10; ++i) scale = rate.update(sum, now_ns += WalkRate::kIntervalNs);
+  EXPECT_EQ(scale, certain);
+}
+
+// Finds a sum that stops at the limits of the number.
+TEST(WalkRate, StopsAtTheHighestScale) {
+  WalkRate rate(kRateLongNs, kRateOfCpu, kRateCpus);
+  profd_switch_counters sum{};
+  std::uint64_t now_ns = 1'000'000'000;
+  std::uint32_t scale = rate.update(sum, now_ns);
+  for (int i = 0; i < 60; ++i) {
+    ++sum.of_session[0].short_unsampled.count;
+    scale = rate.update(sum, now_ns += WalkRate::kIntervalNs);
+  }
+  EXPECT_EQ(scale, 0xffffffffU);
 }
 
 TEST(WalkRate, NeverReachesNothing) {
