@@ -13,10 +13,13 @@ std::string target_text(const TargetRequest& target) {
   return text.size() <= kMaxTargetChars ? text : text.substr(0, kMaxTargetChars - 3) + "...";
 }
 
+// Blocks have no rate, and calls have none.
 std::string event_text(const SessionInfo& session) {
-  const std::string rate = session.frequency_hz != 0 ? std::to_string(session.frequency_hz) + " Hz"
-                                                     : "every " + std::to_string(session.period);
-  return session.event + ", " + rate;
+  if (session.frequency_hz != 0) {
+    return session.event + ", " + std::to_string(session.frequency_hz) + " Hz";
+  }
+  if (session.period != 0) return session.event + ", every " + std::to_string(session.period);
+  return session.event;
 }
 
 std::string age_text(const SessionInfo& session) {
