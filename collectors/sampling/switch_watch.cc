@@ -63,16 +63,21 @@ void SwitchWatch::need(SessionSlot slot) {
   if (!loaded_) (void)take_loaded();
 }
 
-// After an error the next call tries again.
 Result<bool> SwitchWatch::take_loaded() {
   if (!loading_.valid()) {
+    if (failure_ && Clock::now() < failed_at_ + kRetry) return *failure_;
     loading_ = programs_->kernel_calls().run(
         [programs = programs_] { return load_and_attach(*programs); });
     return false;
   }
   if (!KernelCalls::has_returned(loading_)) return false;
   auto loaded = loading_.get();
-  if (!loaded) return loaded.error();
+  if (!loaded) {
+    failure_ = loaded.error();
+    failed_at_ = Clock::now();
+    return *failure_;
+  }
+  failure_.reset();
   loaded_ = std::move(*loaded);
   walk_rate_.emplace(PROFD_BLOCK_LONG_NS, PROFD_WALKS_PER_SECOND, number_of_cpus());
   return true;

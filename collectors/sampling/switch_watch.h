@@ -4,8 +4,9 @@
 // would become a long one.
 //
 // No call waits: the thread of KernelCalls loads, attaches, watches and closes. Users can make the
-// need come and go many times a second: the 5 s bound that to a load in 5 s. Owned by the io
-// thread.
+// need come and go many times a second: the 5 s bound that to a load in 5 s, and after one that
+// failed there is none for 10 s, since the thread has the calls of all sessions to make. Owned by
+// the io thread.
 
 #pragma once
 
@@ -34,6 +35,7 @@ class SwitchWatch {
   using OpenList = std::future<Result<std::string>>;
 
   static constexpr std::chrono::seconds kKept{5};
+  static constexpr std::chrono::seconds kRetry{10};
 
   // `programs` must outlive *this and the thread.
   explicit SwitchWatch(const Programs& programs) : programs_(&programs) {}
@@ -88,6 +90,8 @@ class SwitchWatch {
   const Programs* programs_;
   std::future<Result<Loaded>> loading_;
   Loaded loaded_;
+  std::optional<Error> failure_;  // of the last load
+  Clock::time_point failed_at_{};
   std::optional<WalkRate> walk_rate_;  // of these programs
   Clock::time_point next_rate_{};
   std::uint32_t needed_ = 0;  // a mask of slots
