@@ -62,7 +62,8 @@ constexpr auto kBlockEvents = std::to_array<KnownEvent>({
      "time that threads wait for something, by the stack that waits"},
     {"runnable", kSoftware, PERF_COUNT_SW_CPU_CLOCK, true,
      "time that threads could run, and wait for a CPU"},
-    {"wall", kSoftware, PERF_COUNT_SW_CPU_CLOCK, true, "all time of threads: cpu, off-cpu, runnable"},
+    {"wall", kSoftware, PERF_COUNT_SW_CPU_CLOCK, true,
+     "all time of threads: cpu, off-cpu, runnable"},
 });
 
 }  // namespace

@@ -397,8 +397,8 @@ TEST_F(BlockTest, ABlockDoesNotCountForTheNextSessionOfItsSlot) {
   expect_balance();
 }
 
-// Finds: a thread that is not watched because it started in the session; and, as each test does, one
-// of another process that is sampled.
+// Finds: a thread that is not watched because it started in the session; and, as each test does,
+// one of another process that is sampled.
 TEST_F(BlockTest, ThreadsThatStartInASessionAreSampled) {
   begin(kBit, 0);
   std::vector<std::uint32_t> tids;

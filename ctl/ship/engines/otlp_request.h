@@ -32,8 +32,8 @@ namespace profd {
 // semantic conventions ("service.name", "host.name", ...); those that have none keep theirs. The
 // label "thread" of samples is the attribute "thread.name".
 //
-// CPU time goes as OpenTelemetry's profiler sends it: the samples, and their period. Times of blocks
-// (off_cpu, runnable, wall) go without their number and without a period, as Pyroscope knows
+// CPU time goes as OpenTelemetry's profiler sends it: the samples, and their period. Times of
+// blocks (off_cpu, runnable, wall) go without their number and without a period, as Pyroscope knows
 // off_cpu. Of another event, each sample type is a Profile.
 [[nodiscard]] std::string encode_otlp_request(const SeriesLabels& labels, PprofProfile profile);
 

@@ -74,7 +74,8 @@ TEST(WalkRate, GrowsByAQuarterAtMostAndNotAboveCertainForNothing) {
   EXPECT_EQ(rate.update(sum, 9'300'000'000), scale + scale / 4 + (scale + scale / 4) / 4);
 }
 
-// Finds a scale that can only fall: many blocks of 40 us would be sampled by a fraction of the walks.
+// Finds a scale that can only fall: many blocks of 40 us would be sampled by a fraction of the
+// walks that may be.
 TEST(WalkRate, GrowsAboveCertainWhileBlocksAreLeftUnsampled) {
   WalkRate rate(kRateLongNs, kRateOfCpu, kRateCpus);
   profd_switch_counters sum{};
