@@ -134,7 +134,8 @@ class Sampler {
   virtual void end_matching(SessionSlot slot) = 0;
 
   // Whether all samples of a slot that no tick matches have arrived or are lost, and the files of
-  // their mappings are open.
+  // their mappings are open; of an event that has_blocks(), also the list of those that are open,
+  // for which drain() asks.
   [[nodiscard]] virtual bool is_settled(SessionSlot slot) const = 0;
 
   // Ends a session and returns its final counts; call it when the slot is settled after
