@@ -250,14 +250,16 @@ int BPF_PROG(profd_switch, bool preempt, struct task_struct *prev, struct task_s
 {
 	struct profd_thread *from = profd_thread_of(prev);
 	struct profd_thread *to = profd_thread_of(next);
+	__u64 now = 0;
 
-	if (!from && !to)
-		return 0;
-	__u64 now = bpf_ktime_get_ns();
-
-	if (to && to->start_ns)
+	if (to && to->start_ns) {
+		now = bpf_ktime_get_ns();
 		profd_end_block(to, next, now);
-	if (from)
+	}
+	if (from) {
+		if (!now)
+			now = bpf_ktime_get_ns();
 		profd_begin_block(ctx, from, prev, profd_block_state_of(preempt, prev_state), now);
+	}
 	return 0;
 }
