@@ -200,7 +200,7 @@ class ProfileNamer {
     };
     std::vector<PprofLabel> labels{
         label(kStateLabel, kBlockStates.at(key.state)),
-        label(kWaitLabel, kWaits.at(static_cast<std::size_t>(key.wait)))};
+        label(kWaitLabel, kWaitKinds.at(static_cast<std::size_t>(key.wait)))};
     if (key.is_ongoing) labels.push_back(label(kOngoingLabel, "yes"));
     return labels;
   }

@@ -46,7 +46,7 @@ enum class Wait : std::uint8_t {
   kChild,
   kOther,
 };
-inline constexpr std::array<std::string_view, 12> kWaits = {
+inline constexpr std::array<std::string_view, 12> kWaitKinds = {
     "-",      "futex", "epoll",      "poll", "sleep", "pipe",
     "socket", "disk",  "page-fault", "lock", "child", "other"};
 
