@@ -60,6 +60,21 @@ class BlockProfileTest : public SessionWriterTest {
     return labels;
   }
 
+  // The samples of a profile have no order.
+  static std::size_t sample_of_time(const PprofProfile& profile, std::int64_t ns) {
+    std::size_t sample = 0;
+    while (sample < profile.samples().size() && profile.values(sample).back() != ns) ++sample;
+    return sample;
+  }
+
+  static std::map<std::string, std::string> labels_of_time(const PprofProfile& profile,
+                                                           std::int64_t ns) {
+    const std::size_t sample = sample_of_time(profile, ns);
+    EXPECT_LT(sample, profile.samples().size()) << ns;
+    if (sample == profile.samples().size()) return {};
+    return labels_of_sample(profile, sample);
+  }
+
   std::string traces() {
     return test::output_of(std::string("HOME=/nonexistent PPROF_BINARY_PATH=/nonexistent ") +
                            GO_PPROF_BINARY +
@@ -107,13 +122,16 @@ TEST_F(BlockProfileTest, TheLabelsSayHowTheThreadWaited) {
   write();
   const PprofProfile profile = named();
   ASSERT_EQ(profile.samples().size(), 3U);
-  EXPECT_THAT(labels_of_sample(profile, 0), Contains(Pair("state", "S")));
-  EXPECT_THAT(labels_of_sample(profile, 0), Contains(Pair("wait", "other")));
-  EXPECT_THAT(labels_of_sample(profile, 0), Not(Contains(testing::Key("ongoing"))));
-  EXPECT_THAT(labels_of_sample(profile, 1), Contains(Pair("state", "D")));
-  EXPECT_THAT(labels_of_sample(profile, 1), Not(Contains(testing::Key("ongoing"))));
-  EXPECT_THAT(labels_of_sample(profile, 2), Contains(Pair("state", "D")));
-  EXPECT_THAT(labels_of_sample(profile, 2), Contains(Pair("ongoing", "yes")));
+  const auto asleep = labels_of_time(profile, 1'000);
+  EXPECT_THAT(asleep, Contains(Pair("state", "S")));
+  EXPECT_THAT(asleep, Contains(Pair("wait", "other")));
+  EXPECT_THAT(asleep, Not(Contains(testing::Key("ongoing"))));
+  const auto at_disk = labels_of_time(profile, 2'000);
+  EXPECT_THAT(at_disk, Contains(Pair("state", "D")));
+  EXPECT_THAT(at_disk, Not(Contains(testing::Key("ongoing"))));
+  const auto ongoing = labels_of_time(profile, 3'000);
+  EXPECT_THAT(ongoing, Contains(Pair("state", "D")));
+  EXPECT_THAT(ongoing, Contains(Pair("ongoing", "yes")));
 }
 
 TEST_F(BlockProfileTest, ABlockWithoutUserStackSaysWhy) {
@@ -167,8 +185,8 @@ TEST_F(BlockProfileTest, WallClockTimeHasARootForEachState) {
   EXPECT_THAT(profile.sample_types(), ElementsAre(PprofValueType{"samples", "count"},
                                                   PprofValueType{"wall", "nanoseconds"}));
   ASSERT_EQ(profile.samples().size(), 4U);
-  EXPECT_THAT(labels_of_sample(profile, 0), Contains(Pair("state", "running")));
-  EXPECT_THAT(profile.values(0), ElementsAre(1, 10'000'000));
+  EXPECT_THAT(labels_of_time(profile, 10'000'000), Contains(Pair("state", "running")));
+  EXPECT_EQ(profile.values(sample_of_time(profile, 10'000'000)).front(), 1);
 }
 
 // Finds: counts of blocks in a file that readers take for microseconds, and times whose rests are
