@@ -513,10 +513,7 @@ void OpenBlocks::move(SessionSlot from, SessionSlot to, std::uint64_t now_ns) {
   parts.sessions[from].continued_by = to;
   parts.sessions[from].continued_ns = now_ns;
   for (auto& [id, block] : parts.blocks) {
-    if ((block.sessions & slot_bit(from)) == 0) continue;
-    parts.count(block, block.sample ? &block.sample->view : nullptr, slot_bit(from),
-                {.end_ns = now_ns, .is_ongoing = true});
-    block.sessions = (block.sessions & ~slot_bit(from)) | slot_bit(to);
+    if ((block.sessions & slot_bit(from)) != 0) block.sessions |= slot_bit(to);
   }
 }
 

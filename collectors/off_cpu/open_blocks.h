@@ -67,8 +67,8 @@ class OpenBlocks {
   // open; others have lost their end, and are counted. None: no list could be made, and all count
   // as open. Of a slot that has not begun, nothing is delivered.
   void close(SessionSlot slot, const std::optional<std::vector<std::uint64_t>>& open_ids);
-  // Ends a window and begins the next one, `to`: a block that goes on is its from `now_ns` on.
-  // `from` is to be closed.
+  // Ends a window and begins the next one, `to`: a block that goes on is its from `now_ns` on, and
+  // that of `from` until then, which counts at its end or when `from` is closed. Delivers nothing.
   void move(SessionSlot from, SessionSlot to, std::uint64_t now_ns);
 
   // The terms of user space of an open slot, or of one since close(), until the next open().

@@ -401,16 +401,69 @@ TEST_F(OpenBlocksTest, AWindowsBlockIsCutInTwo) {
   open(0, 0);
   start(5, 100);
   blocks_.move(0, 1, 50'000 * kUs);
-  ASSERT_EQ(delivered_.size(), 1U);
-  EXPECT_TRUE(delivered_[0].is_ongoing);
-  EXPECT_EQ(delivered_us(1), 49'900U);
   start(6, 49'000);  // it was deferred
   blocks_.close(0, std::nullopt);
+  ASSERT_EQ(delivered_.size(), 2U);
+  EXPECT_TRUE(delivered_[0].is_ongoing);
+  EXPECT_TRUE(delivered_[1].is_ongoing);
   end(5, 90'000);
   end(6, 90'000);
   EXPECT_EQ(delivered_us(1), 49'900U + 1000U);
   EXPECT_EQ(delivered_us(2), 80'000U);
   EXPECT_FALSE(delivered_.back().is_ongoing);
+}
+
+// Finds the first part of such a block counted at the move and again at the close: the kernel lists
+// what is open as both windows'.
+TEST_F(OpenBlocksTest, AWindowsBlockThatIsListedAfterTheMoveCountsOnceInEach) {
+  open(0, 0);
+  start(5, 100);
+  blocks_.move(0, 1, 50'000 * kUs);
+  WholeBlockView block = open_whole(5, 100, 50'100);
+  block.was_chosen = true;
+  block.sessions = 3;
+  blocks_.on_whole(block);
+  blocks_.close(0, std::vector<std::uint64_t>{5});
+  end(5, 90'000);
+  EXPECT_EQ(delivered_us(1), 49'900U);
+  EXPECT_EQ(delivered_us(2), 40'000U);
+  EXPECT_EQ(delivered_.size(), 2U);
+}
+
+// Finds an end that counts for one window alone, and a loss where there is none.
+TEST_F(OpenBlocksTest, AWindowsBlockThatEndsAfterTheMoveCountsInBoth) {
+  open(0, 0);
+  start(5, 100);
+  blocks_.move(0, 1, 50'000 * kUs);
+  end(5, 60'000);
+  blocks_.close(0, std::vector<std::uint64_t>{});
+  ASSERT_EQ(delivered_.size(), 2U);
+  EXPECT_EQ(delivered_us(1), 49'900U);
+  EXPECT_EQ(delivered_us(2), 10'000U);
+  EXPECT_EQ(blocks_.ledger(0).no_end, 0U);
+  EXPECT_EQ(blocks_.ledger(0).ongoing, (BlockTerm{.blocks = 1, .ns = 49'900 * kUs}));
+}
+
+// A thread that sleeps for three windows, and was not chosen: the list after each move has it.
+TEST_F(OpenBlocksTest, ABlockOfManyWindowsIsInEachOfThem) {
+  open(0, 0);
+  for (SessionSlot window = 0; window < 3; ++window) {
+    const SessionSlot from = window % 2;
+    const SessionSlot to = 1 - from;
+    const std::uint64_t now = 100'000U * (window + 1U);
+    blocks_.move(from, to, now * kUs);
+    WholeBlockView block = open_whole(5, 100, now + 100);
+    block.sessions = 3;
+    blocks_.on_whole(block);
+    blocks_.close(from, std::vector<std::uint64_t>{5});
+    ASSERT_EQ(delivered_.size(), window + 1U);
+    EXPECT_EQ(delivered_.back().sessions, 1U << from);
+    EXPECT_EQ(delivered_.back().us, window == 0 ? 99'900U : 100'000U);
+    EXPECT_TRUE(delivered_.back().is_ongoing);
+  }
+  end(5, 350'000);
+  EXPECT_EQ(delivered_.back().us, 50'000U);
+  EXPECT_EQ(blocks_.size(), 0U);
 }
 
 TEST_F(OpenBlocksTest, ABlockWithoutRoomIsCountedWithItsTime) {
