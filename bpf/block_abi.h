@@ -117,6 +117,13 @@ struct profd_block_rate {
 #define PROFD_WALK_BURST 200
 #define PROFD_NEW_SITES_PER_SECOND 250
 
+/* While windows of the history alone want blocks. With those by chance, which are half of those by
+ * token (walk_rate.h), 100 walks a second. */
+#define PROFD_WINDOW_BLOCK_LONG_NS 100000000
+#define PROFD_WINDOW_WALKS_PER_SECOND 64
+#define PROFD_WINDOW_WALK_BURST 20
+#define PROFD_WINDOW_NEW_SITES_PER_SECOND 4
+
 PROFD_ASSERT_SIZE(struct profd_block, 24);
 PROFD_ASSERT_SIZE(struct profd_block_end, 24);
 PROFD_ASSERT_SIZE(struct profd_whole_block, 96);

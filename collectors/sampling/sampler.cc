@@ -272,8 +272,9 @@ Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& t
   }
   take_slot(*slot, use, event.kind, owner);
   if (use.has_blocks()) {
-    switch_watch_->need(*slot);
-    open_blocks_->open(*slot, monotonic_now_ns(), PROFD_BLOCK_LONG_NS);
+    switch_watch_->need(*slot, target.is_window);
+    open_blocks_->open(*slot, monotonic_now_ns(),
+                       target.is_window ? PROFD_WINDOW_BLOCK_LONG_NS : PROFD_BLOCK_LONG_NS);
   }
   if (auto added = filter_->add(*slot, use, target, owner); !added) {
     abandon(*slot);
@@ -353,7 +354,7 @@ Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
   if (use.event_set) events_->share(*use.event_set);
   slots_[*next].has_targets = true;
   if (use.has_blocks()) {
-    switch_watch_->share(*next);
+    switch_watch_->continue_window(*next);
     open_blocks_->move(slot, *next, monotonic_now_ns());
     slots_[*next].has_blocks_begun = true;
   }

@@ -38,7 +38,8 @@ struct Target {
   // Of pids: also their descendants, those alive now and those that fork later.
   bool follow_children = true;
   bool from_exec = false;  // of pids: nothing before their next exec
-  // Of a window of continuous mode, which has 2 slots and an event set that no session can take.
+  // Of a window of continuous mode, which has 4 slots and an event set that no session can take. Of
+  // an event that has_blocks(), those of 100 ms and more are certain, instead of 10 ms.
   bool is_window = false;
 
   std::optional<ProcessOwner> restrict_to;  // only processes that this user may read
@@ -115,7 +116,7 @@ class Sampler {
 
   // Begins to take samples for a new session: at once, or, of pids, from has_begun() on. Errors: no
   // free slot, an event that can't be opened. Restricted sessions have 16 slots and 4 event sets at
-  // most, other sessions 30 and 7; session_slots.h and event_sets.h say how users share theirs. The
+  // most, other sessions 28 and 7; session_slots.h and event_sets.h say how users share theirs. The
   // kernel side then reports all mappings and processes again, since the sink may have forgotten
   // them after an earlier session.
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;

@@ -7,7 +7,9 @@ namespace {
 
 constexpr std::size_t slots_of(Rank rank) {
   constexpr std::size_t kSlots = PROFD_MAX_SESSIONS;
-  return rank == Rank::kUnprivileged ? kSlots / 2 : kSlots - (rank == Rank::kPrivileged ? 2 : 0);
+  constexpr std::size_t kOfWindows = 4;
+  if (rank == Rank::kUnprivileged) return kSlots / 2;
+  return rank == Rank::kPrivileged ? kSlots - kOfWindows : kSlots;
 }
 
 }  // namespace

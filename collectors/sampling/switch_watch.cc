@@ -26,12 +26,30 @@ unsigned number_of_cpus() {
   return static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-void set_default_rate(profd_block_rate& rate) {
-  rate.scale = WalkRate::scale_of_certain(PROFD_BLOCK_LONG_NS);
-  rate.walks_per_second = PROFD_WALKS_PER_SECOND;
-  rate.burst = PROFD_WALK_BURST;
-  rate.new_sites_per_second = PROFD_NEW_SITES_PER_SECOND;
-  rate.long_ns = PROFD_BLOCK_LONG_NS;
+constexpr profd_block_rate kRateOfSessions{.long_ns = PROFD_BLOCK_LONG_NS,
+                                           .scale = 0,
+                                           .walks_per_second = PROFD_WALKS_PER_SECOND,
+                                           .burst = PROFD_WALK_BURST,
+                                           .new_sites_per_second = PROFD_NEW_SITES_PER_SECOND};
+constexpr profd_block_rate kRateOfWindows{
+    .long_ns = PROFD_WINDOW_BLOCK_LONG_NS,
+    .scale = 0,
+    .walks_per_second = PROFD_WINDOW_WALKS_PER_SECOND,
+    .burst = PROFD_WINDOW_WALK_BURST,
+    .new_sites_per_second = PROFD_WINDOW_NEW_SITES_PER_SECOND};
+
+template <class T>
+void store_member(T& to, T value) {
+  std::atomic_ref(to).store(value, std::memory_order_relaxed);
+}
+
+// The programs read the members while they run; none depends on another.
+void set_rate_members(profd_block_rate& to, const profd_block_rate& rate) {
+  store_member(to.long_ns, rate.long_ns);
+  store_member(to.scale, WalkRate::scale_of_certain(rate.long_ns));
+  store_member(to.walks_per_second, rate.walks_per_second);
+  store_member(to.burst, rate.burst);
+  store_member(to.new_sites_per_second, rate.new_sites_per_second);
 }
 
 }  // namespace
@@ -40,7 +58,7 @@ void set_default_rate(profd_block_rate& rate) {
 Result<SwitchWatch::Loaded> SwitchWatch::load_and_attach(const Programs& programs) {
   auto loaded = SwitchPrograms::load(programs);
   if (!loaded) return loaded.error();
-  set_default_rate(loaded->rate());
+  set_rate_members(loaded->rate(), kRateOfSessions);
   if (auto learned = loaded->learn_identity(); !learned) return learned.error();
   std::vector<UniqueFd> links;
   for (const char* const name : {"profd_switch_fork", "profd_switch"}) {
@@ -52,15 +70,30 @@ Result<SwitchWatch::Loaded> SwitchWatch::load_and_attach(const Programs& program
       Attached{.programs = std::move(*loaded), .links = std::move(links)}));
 }
 
-void SwitchWatch::share(SessionSlot slot) {
+void SwitchWatch::continue_window(SessionSlot slot) {
   needed_ |= bit(slot);
-  was_needed_ = true;
+  windows_ |= bit(slot);
 }
 
-void SwitchWatch::need(SessionSlot slot) {
-  share(slot);
+void SwitchWatch::need(SessionSlot slot, bool is_window) {
+  needed_ |= bit(slot);
+  windows_ = is_window ? windows_ | bit(slot) : windows_ & ~bit(slot);
+  was_needed_ = true;
   starts_.insert_or_assign(slot, Start{});
   if (!loaded_) (void)take_loaded();
+  set_rate();
+}
+
+// Which blocks are long is decided at their end. So the rate of sessions is set before the first one
+// begins, and stays until the last one has ended.
+void SwitchWatch::set_rate() {
+  if (!loaded_ || needed_ == 0) return;
+  const bool is_of_windows = (needed_ & ~windows_) == 0;
+  if (walk_rate_ && is_of_windows == is_rate_of_windows_) return;
+  is_rate_of_windows_ = is_of_windows;
+  const profd_block_rate& rate = is_of_windows ? kRateOfWindows : kRateOfSessions;
+  set_rate_members(loaded_->programs.rate(), rate);
+  walk_rate_.emplace(rate.long_ns, rate.walks_per_second, number_of_cpus());
 }
 
 Result<bool> SwitchWatch::take_loaded() {
@@ -79,7 +112,7 @@ Result<bool> SwitchWatch::take_loaded() {
   }
   failure_.reset();
   loaded_ = std::move(*loaded);
-  walk_rate_.emplace(PROFD_BLOCK_LONG_NS, PROFD_WALKS_PER_SECOND, number_of_cpus());
+  set_rate();
   return true;
 }
 
@@ -118,11 +151,13 @@ void SwitchWatch::release(SessionSlot slot, Clock::time_point now) {
   starts_.erase(slot);
   if ((needed_ & bit(slot)) == 0) return;
   needed_ &= ~bit(slot);
+  windows_ &= ~bit(slot);
   released_ = now;
+  set_rate();
 }
 
 void SwitchWatch::tick(Clock::time_point now) {
-  if (!loaded_ || now < next_rate_) return;
+  if (!loaded_ || !walk_rate_ || now < next_rate_) return;
   next_rate_ = now + std::chrono::nanoseconds(WalkRate::kIntervalNs);
   const auto sum = loaded_->programs.block_counters();
   if (!sum) return;

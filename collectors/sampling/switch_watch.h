@@ -40,10 +40,11 @@ class SwitchWatch {
   // `programs` must outlive *this and the thread.
   explicit SwitchWatch(const Programs& programs) : programs_(&programs) {}
 
-  // The slot needs the programs from now on.
-  void need(SessionSlot slot);
-  // The same for a slot that continues another one, whose threads are watched.
-  void share(SessionSlot slot);
+  // The slot needs the programs from now on. While only windows need them, fewer stacks are taken,
+  // and only longer blocks are certain (block_abi.h).
+  void need(SessionSlot slot, bool is_window);
+  // The same for a window that continues another one, whose threads are watched.
+  void continue_window(SessionSlot slot);
 
   // To be called when all targets of the slot are in the filter, until it is true: then the threads
   // of all targets are watched. Errors: the kernel cannot run the programs.
@@ -85,6 +86,7 @@ class SwitchWatch {
   static Result<Loaded> load_and_attach(const Programs& programs);
   Result<bool> take_loaded();
   Result<bool> watch(Start& start);
+  void set_rate();
   void close();
 
   const Programs* programs_;
@@ -94,7 +96,9 @@ class SwitchWatch {
   Clock::time_point failed_at_{};
   std::optional<WalkRate> walk_rate_;  // of these programs
   Clock::time_point next_rate_{};
-  std::uint32_t needed_ = 0;  // a mask of slots
+  std::uint32_t needed_ = 0;   // a mask of slots
+  std::uint32_t windows_ = 0;  // of these
+  bool is_rate_of_windows_ = false;
   bool was_needed_ = false;
   std::map<SessionSlot, Start> starts_;
   Clock::time_point released_{};

@@ -358,9 +358,9 @@ Target target_of_restricted(uid_t user = kUser) {
   return target;
 }
 
-TEST_F(FilterTest, ThirtySessionsRunAtOnceAndTheNextIsRefused) {
+TEST_F(FilterTest, TwentyEightSessionsRunAtOnceAndTheNextIsRefused) {
   std::vector<SessionSlot> slots;
-  for (int i = 0; i < PROFD_MAX_SESSIONS - 2; ++i) slots.push_back(start(target_of_all()));
+  for (int i = 0; i < PROFD_MAX_SESSIONS - 4; ++i) slots.push_back(start(target_of_all()));
   const auto refused = sampler_->start(event_of("cpu-clock", 999), target_of_all());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
@@ -457,7 +457,7 @@ TEST_F(FilterTest, AWindowHasASetOfEventsAndTwoSlotsThatNoSessionTakes) {
   const auto refused = sampler_->start(event_of("cpu-clock", 99), target_of_all());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
-  while (slots.size() < PROFD_MAX_SESSIONS - 2) slots.push_back(start(target_of_all(), 50));
+  while (slots.size() < PROFD_MAX_SESSIONS - 4) slots.push_back(start(target_of_all(), 50));
   const SessionSlot window = start(target_of_window(), 99);
   const auto next = sampler_->move_to_new_slot(window);
   ASSERT_TRUE(next) << next.error().message;

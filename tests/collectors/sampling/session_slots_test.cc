@@ -34,12 +34,12 @@ class SessionSlotsTest : public testing::Test {
   std::vector<SessionSlot> released_;
 };
 
-TEST_F(SessionSlotsTest, UsersHaveHalfOfTheSlotsAndWindowsHaveTwo) {
+TEST_F(SessionSlotsTest, UsersHaveHalfOfTheSlotsAndWindowsHaveFour) {
   for (int i = 0; i < 16; ++i) ASSERT_TRUE(take(user(1000)));
   EXPECT_EQ(take(user(1001)).error().code, ErrorCode::kBusy);
-  for (int i = 0; i < 14; ++i) ASSERT_TRUE(take({.rank = Rank::kPrivileged}));
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(take({.rank = Rank::kPrivileged}));
   EXPECT_FALSE(take({.rank = Rank::kPrivileged}));
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(take({.rank = Rank::kContinuous}));
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(take({.rank = Rank::kContinuous}));
   EXPECT_FALSE(take({.rank = Rank::kContinuous}));
 }
 
