@@ -84,8 +84,8 @@ void SwitchWatch::need(SessionSlot slot, bool is_window) {
   set_rate();
 }
 
-// Which blocks are long is decided at their end. So the rate of sessions is set before the first one
-// begins, and stays until the last one has ended.
+// Which blocks are long is decided at their end. So the rate of sessions is set before the first
+// one begins, and stays until the last one has ended.
 void SwitchWatch::set_rate() {
   if (!loaded_ || needed_ == 0) return;
   const bool is_of_windows = (needed_ & ~windows_) == 0;

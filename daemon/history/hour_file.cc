@@ -5,6 +5,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/history/hour_size.h"
+#include "formats/profile/block_names.h"
 
 namespace profd {
 namespace {
@@ -77,6 +78,7 @@ bool HourMaker::count(const std::string& window) {
   if (!file) return true;
   if (period_us_ == 0) period_us_ = file->summary().period_us;
   if (period_us_ != file->summary().period_us) return false;
+  if (file->summary().event == kOffCpuEvent) min_samples_of_pid_ = kMinBlockedUsOfPid;
   const auto& profiles = file->record().profiles;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     const auto [known, is_new] =
@@ -92,7 +94,7 @@ bool HourMaker::count(const std::string& window) {
 void HourMaker::find_mixed() {
   std::map<ProcessLabels, std::optional<ProcessOwner>> owners;
   for (const auto& [labels, process] : processes_) {
-    if (process.samples >= kMinSamplesOfPid) continue;
+    if (process.samples >= min_samples_of_pid_) continue;
     ProcessLabels shared = without_pid(labels);
     const auto known = owners.try_emplace(shared, process.owner).first;
     if (known->second != process.owner) mixed_.insert(std::move(shared));
@@ -110,7 +112,7 @@ void HourMaker::add(const std::string& window) {
 
 ProcessLabels HourMaker::labels_in_hour(ProcessLabels labels) const {
   const auto known = processes_.find(labels);
-  if (known != processes_.end() && known->second.samples >= kMinSamplesOfPid) return labels;
+  if (known != processes_.end() && known->second.samples >= min_samples_of_pid_) return labels;
   ProcessLabels shared = without_pid(labels);
   return mixed_.contains(shared) ? labels : shared;
 }
@@ -130,6 +132,7 @@ void HourMaker::note(const WindowFile& file, bool is_added) {
     summary_ = file.summary();
     summary_.session = plan_.name;
     summary_.ledger = {};
+    summary_.blocks.reset();  // of one window
     record_.start = record.start;
     record_.start_monotonic = record.start_monotonic;
   }

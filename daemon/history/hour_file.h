@@ -5,7 +5,7 @@
 // owner or none, so that nobody sees another's samples.
 //
 // All its windows have one period, so that a number of samples is a CPU time: windows of another
-// frequency are in another file of the hour.
+// frequency are in another file of the hour. Samples of windows of blocks are microseconds.
 //
 // Step by step on the window worker, so that a window never waits for more than one step. The last
 // step takes longer than the others: it is not divided.
@@ -32,8 +32,9 @@
 
 namespace profd {
 
-// A process with fewer samples in an hour has no pid.
+// A process with fewer samples in an hour has no pid, and one that was off the CPU for less time.
 inline constexpr std::uint64_t kMinSamplesOfPid = 10;
+inline constexpr std::uint64_t kMinBlockedUsOfPid = 1'000'000;
 
 // The samples and processes of more windows than fit into this memory belong to another file of the
 // same hour.
@@ -90,6 +91,7 @@ class HourMaker {
   std::map<ProcessLabels, Process> processes_;
   std::uint64_t processes_bytes_ = 0;  // the memory for them
   std::uint64_t period_us_ = 0;        // of the windows; 0: none is read yet
+  std::uint64_t min_samples_of_pid_ = kMinSamplesOfPid;
   std::set<ProcessLabels> mixed_;      // without pid: they would have several owners
   PprofMerge profiles_{{.drop_addresses = true}};
   WindowSums sums_;

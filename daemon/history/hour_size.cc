@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kFramesLeftOut = "[frames left out]";
 constexpr std::uint64_t kMinHourBytes = std::uint64_t{256} << 10;
 
-// A stack with less than this part of the samples is rare.
+// A stack with less than this part of the time is rare.
 constexpr std::int64_t kRarePart = 5000;
 
 // How many of its outermost frames a rare stack keeps in each step. In the first it keeps all, and
@@ -34,10 +34,11 @@ constexpr double kFrameSize = 1;
 constexpr double kSampleSize = 4;
 constexpr double kLocationSize = 6;
 
-std::int64_t samples_of(const PprofProfile& profile) {
+// Of the CPU, or of blocks.
+std::int64_t time_of(const PprofProfile& profile) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < profile.samples().size(); ++i) {
-    sum = sum_within_limits(sum, profile.values(i)[0]);
+    sum = sum_within_limits(sum, profile.values(i).back());
   }
   return sum;
 }
@@ -46,11 +47,11 @@ std::int64_t samples_of(const PprofProfile& profile) {
 class RareStacks {
  public:
   RareStacks(const PprofProfile& profile, std::size_t outermost)
-      : profile_(profile), outermost_(outermost), rare_below_(samples_of(profile) / kRarePart) {}
+      : profile_(profile), outermost_(outermost), rare_below_(time_of(profile) / kRarePart) {}
 
   // With the innermost location and one for those left out, a stack must still become shorter.
   [[nodiscard]] bool is_cut(std::size_t place) const {
-    return stack(place).size() > outermost_ + 2 && profile_.values(place)[0] < rare_below_;
+    return stack(place).size() > outermost_ + 2 && profile_.values(place).back() < rare_below_;
   }
 
   [[nodiscard]] std::span<const std::uint32_t> stack(std::size_t place) const {

@@ -134,11 +134,11 @@ std::vector<std::size_t> places_of_sets(const PprofProfile& profile, const Windo
   return places;
 }
 
-template <class SamplesOf>
-std::vector<std::size_t> hottest_first(std::size_t count, const SamplesOf& samples_of) {
+template <class TimeOf>
+std::vector<std::size_t> hottest_first(std::size_t count, const TimeOf& time_of_place) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::ranges::greater{}, samples_of);
+  std::ranges::stable_sort(order, std::ranges::greater{}, time_of_place);
   return order;
 }
 
@@ -156,17 +156,17 @@ class ShareFinder {
         is_over_(profile.samples().size()) {}
 
   OverShare find() {
-    std::vector<std::int64_t> samples(is_folded_.size());
+    std::vector<std::int64_t> times(is_folded_.size());
     for (std::size_t i = 0; i < is_over_.size(); ++i) {
       const std::size_t place = place_of(i);
-      if (place != kNoProcess) samples[place] += profile_.values(i)[0];
+      if (place != kNoProcess) times[place] += profile_.values(i).back();
     }
     for (const std::size_t place :
-         hottest_first(samples.size(), [&](std::size_t i) { return samples[i]; })) {
+         hottest_first(times.size(), [&](std::size_t i) { return times[i]; })) {
       add_process(place);
     }
     for (const std::size_t sample :
-         hottest_first(is_over_.size(), [&](std::size_t i) { return profile_.values(i)[0]; })) {
+         hottest_first(is_over_.size(), [&](std::size_t i) { return profile_.values(i).back(); })) {
       add_sample(sample);
     }
     return {

@@ -133,6 +133,7 @@ void keep_profiles(WindowView& view, const std::vector<bool>& keep) {
   view.profiles.resize(kept);
   const std::uint64_t samples = samples_of(view.summary.profiles);
   view.summary.ledger = {.taken = samples, .written = samples, .lost = {}};
+  view.summary.blocks.reset();
 }
 
 }  // namespace profd

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/profiles/counted_samples.h"
+
 namespace profd {
 
 namespace {
@@ -101,10 +103,11 @@ void WindowSums::finish(const PprofProfile& profile, SessionSummary& summary,
     place_of_set.push_back(known == places_.end() ? summaries_.size() : known->second);
   }
   for (ProfileSummary& one : summaries_) one.samples = one.stacks = 0;
+  const CountedSamples counted(profile);
   for (std::size_t i = 0; i < profile.samples().size(); ++i) {
     const std::size_t place = place_of_set[profile.samples()[i].labels];
     if (place == summaries_.size()) continue;
-    summaries_[place].samples += static_cast<std::uint64_t>(profile.values(i)[0]);
+    summaries_[place].samples += counted[i];
     ++summaries_[place].stacks;
   }
   summary.profiles = std::move(summaries_);

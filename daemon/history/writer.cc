@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/history/read_back.h"
 #include "daemon/history/window_file.h"
+#include "daemon/profiles/counted_samples.h"
 #include "daemon/profiles/profile_files.h"
 #include "daemon/profiles/stack_counts.h"
 #include "daemon/storage/file_io.h"
@@ -84,6 +85,7 @@ WindowSums WindowWriter::count_processes(const SessionSnapshot& snapshot, const 
 Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const UserLimits& limits) {
   SymbolBudgets symbols({.kept_bytes = kNewNamesBytes});
   NamedProfile named = name_frames(snapshot, symbols);
+  round_to_microseconds(named.profile);
   WindowSums sums = count_processes(snapshot, named, symbols);
   UserParts parts = limit_user_shares(named.profile, sums, owners_, limits);
   SessionSummary summary = summarize(snapshot);

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "daemon/profiles/counted_samples.h"
 #include "daemon/profiles/jit_image_part.h"
 #include "daemon/profiles/profiled_object.h"
 #include "formats/elf/image_writer.h"
@@ -122,13 +123,13 @@ void NamedDirectory::find_processes() {
   std::map<std::pair<std::uint32_t, std::string>, Process> found;
   std::vector<Process*> by_labels(profile_.labels_count());
   const auto samples = profile_.samples();
+  const CountedSamples counted(profile_);
   for (std::uint32_t i = 0; i < samples.size(); ++i) {
     Process*& process = by_labels[samples[i].labels];
     if (process == nullptr) process = &found[process_of(samples[i].labels)];
-    const auto values = profile_.values(i);
-    process->last_values = sum_within_limits(process->last_values, values.back());
-    if (values.front() <= 0) continue;
-    process->stacks.push_back({samples[i].stack, static_cast<std::uint64_t>(values.front())});
+    process->last_values = sum_within_limits(process->last_values, profile_.values(i).back());
+    const std::uint64_t count = counted[i];
+    if (count != 0) process->stacks.push_back({samples[i].stack, count});
   }
   for (auto& [id, process] : found) {
     add_up(process.stacks);

@@ -29,8 +29,8 @@ namespace profd {
 class NamedDirectory {
  public:
   struct CountedStack {
-    std::uint32_t stack = 0;  // of the profile
-    std::uint64_t samples = 0;
+    std::uint32_t stack = 0;    // of the profile
+    std::uint64_t samples = 0;  // as session.json counts them (counted_samples.h)
   };
   // One gperftools profile: the samples with these labels.
   struct Process {
@@ -40,7 +40,7 @@ class NamedDirectory {
     std::int64_t last_values = 0;        // the sum of the last sample type, such as the CPU time
   };
 
-  // `profile` must outlive *this. Its first sample type is the number of samples.
+  // `profile` must outlive *this. Its first sample type is the number of samples, or of blocks.
   explicit NamedDirectory(const PprofProfile& profile);
 
   // Sorted by pid and comm.
