@@ -8,6 +8,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "formats/base/time_text.h"
+#include "formats/profile/block_names.h"
 
 namespace profd {
 namespace {
@@ -34,12 +35,29 @@ constexpr auto kSettlePause = 100ms;
 constexpr int kSettleTries = 30;
 constexpr int kLastSettleTries = 10;  // at the shut-down
 
+// How often a window of blocks is asked whether it has begun, which takes some 100 ms.
+constexpr auto kBeginPause = 10ms;
+
+// Of max_bytes, for windows of blocks.
+constexpr std::uint64_t kPartOfBlocks = 4;
+
 // Of a try, unless the rings are empty before.
 constexpr int kSettleDrains = 20;
 
 // After a step, the clock may be set back, so no window is removed because of its age for a while.
 constexpr auto kClockStep = 1min;
 constexpr auto kClockDistrust = 1h;
+
+// What of the configuration is one instance's.
+ContinuousConfig part_of(ContinuousConfig config, bool of_blocks) {
+  if (of_blocks) {
+    config.enabled = config.enabled && config.off_cpu;
+    config.frequency_hz = 0;
+    config.max_bytes /= kPartOfBlocks;
+  }
+  config.off_cpu = false;
+  return config;
+}
 
 }  // namespace
 
@@ -59,11 +77,12 @@ Continuous::Continuous(Parts parts, WindowStore store)
 }
 
 void Continuous::configure(const ContinuousConfig& config) {
-  const bool is_started = running_ || !config.enabled;
+  const ContinuousConfig own = part_of(config, parts_.of_blocks);
+  const bool is_started = running_ || !own.enabled;
   if (stopping_) return;
   if (!std::exchange(cleaning_, true)) spawn(parts_.io, keep_clean());
-  if (config == config_ && is_started) return;
-  config_ = config;
+  if (own == config_ && is_started) return;
+  config_ = own;
   reconfigured_ = running_;
   timer_.cancel();
   if (!config_.enabled || running_ || !ready_to_write()) return;
@@ -118,6 +137,10 @@ boost::asio::awaitable<void> Continuous::shut_down() {
 
 boost::asio::awaitable<void> Continuous::run() {
   while (!stopping_) {
+    if (open_ && !open_->has_begun) {
+      co_await finish_begin();
+      if (stopping_) break;
+    }
     const Steady::duration left = config_.enabled ? until_next_boundary() : Steady::duration(24h);
     if (!reconfigured_) {
       co_await sleep(left);
@@ -128,11 +151,43 @@ boost::asio::awaitable<void> Continuous::run() {
     }
     if (!stopping_ && config_.enabled && !open_) begin();
   }
-  if (open_) {
+  if (open_ && !open_->has_begun) {
+    drop_unbegun();
+  } else if (open_) {
     co_await close_last();
   }
   running_ = false;
   ended_.notify_all();
+}
+
+// A window of blocks begins when the threads of the host are watched.
+boost::asio::awaitable<void> Continuous::finish_begin() {
+  while (!stopping_) {
+    const Result<bool> begun = parts_.source.has_begun(open_->slot);
+    if (!begun) {
+      (void)parts_.aggregator.close(open_->slot);
+      open_.reset();
+      fail_to_begin(begun.error());
+      parts_.sampling_changed();
+      co_return;
+    }
+    if (*begun) break;
+    co_await sleep(kBeginPause);
+  }
+  if (stopping_) co_return;
+  open_->has_begun = true;
+  open_->start = parts_.wall_clock();
+  open_->start_steady = Steady::now();
+  failing_to_begin_ = false;
+}
+
+// At the shut-down: it has no samples.
+void Continuous::drop_unbegun() {
+  parts_.source.end_matching(open_->slot);
+  (void)parts_.source.stop(open_->slot);
+  (void)parts_.aggregator.close(open_->slot);
+  open_.reset();
+  parts_.sampling_changed();
 }
 
 boost::asio::awaitable<void> Continuous::sleep(Steady::duration time) {
@@ -187,14 +242,15 @@ bool Continuous::ready_to_write() {
 }
 
 Worker& Continuous::worker() {
-  if (!worker_) worker_.emplace("window-worker");
+  if (!worker_) worker_.emplace(parts_.of_blocks ? "block-worker" : "window-worker");
   return *worker_;
 }
 
 // If it fails, for example because the event can't be opened, run() tries again when the next
 // window is due.
 void Continuous::begin() {
-  const Result<EventSpec> event = make_event_spec("cpu", config_.frequency_hz, 0);
+  const Result<EventSpec> event =
+      make_event_spec(parts_.of_blocks ? kOffCpuEvent : "cpu", config_.frequency_hz, 0);
   if (!event) {
     log::error("continuous mode can't keep windows: {}", event.error().message);
     count_failure(WindowFailure::kNotBegun);
@@ -204,13 +260,19 @@ void Continuous::begin() {
   target.all = true;
   target.is_window = true;
   const Result<SessionSlot> slot = parts_.source.start(*event, target);
-  if (!slot) {
-    log::warn("could not begin a window: {}", slot.error().message);
-    count_failure(WindowFailure::kNotBegun);
-    return;
-  }
+  if (!slot) return fail_to_begin(slot.error());
   open(*slot, *event);
+  open_->has_begun = !event->has_blocks();
+  if (open_->has_begun) failing_to_begin_ = false;
   parts_.sampling_changed();
+}
+
+// It is tried again at each window, and need not be logged each time.
+void Continuous::fail_to_begin(const Error& why) {
+  count_failure(WindowFailure::kNotBegun);
+  if (std::exchange(failing_to_begin_, true)) return;
+  log::warn("could not begin a window{}: {}", parts_.of_blocks ? " of off-CPU time" : "",
+            why.message);
 }
 
 void Continuous::open(SessionSlot slot, const EventSpec& event) {
@@ -274,7 +336,7 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
     const std::uint64_t samples = window.snapshot.samples;
     bool is_disk_full = false;
     auto write = [writer = writer_.get(), &is_disk_full, window = std::move(window),
-                  users = store_.window_limits(config_.max_bytes)]() mutable {
+                  users = store_.window_limits(max_bytes())]() mutable {
       Result<WindowInfo> written = writer->write(window.snapshot, users);
       is_disk_full = writer->is_disk_full();
       const PriorityOfIoThread priority;  // the io thread allocated the window
@@ -368,13 +430,19 @@ Continuous::Wall::time_point Continuous::read_clock() {
   return wall;
 }
 
+// Both instances together have max_bytes of the configuration.
+std::uint64_t Continuous::max_bytes() const {
+  if (parts_.of_blocks || !parts_.other_bytes) return config_.max_bytes;
+  return config_.max_bytes - std::min(parts_.other_bytes(), config_.max_bytes / kPartOfBlocks);
+}
+
 // After read_clock().
 WindowLimits Continuous::limits() const {
   const bool is_clock_reliable =
       !clock_stepped_at_ || Steady::now() - *clock_stepped_at_ > kClockDistrust;
   constexpr std::chrono::seconds kNever = 24h * 36'500;
   return {.max_age = is_clock_reliable ? config_.max_age : kNever,
-          .max_bytes = config_.max_bytes,
+          .max_bytes = max_bytes(),
           .hours_max_age = is_clock_reliable ? config_.hours_max_age : kNever};
 }
 

@@ -1,5 +1,6 @@
 // Continuous mode: an endless session over all processes, which is split into windows that are
-// written to the disk one by one.
+// written to the disk one by one. Of the CPU time, or, in a second instance with a store of its
+// own, of the time that threads are off their CPU.
 //
 // Windows follow the wall clock: one of 60 s begins at :00. At its end another slot continues
 // between two ticks, so that each window has its own exact ledger. The old slot then waits for its
@@ -62,6 +63,11 @@ class Continuous {
     std::function<std::chrono::system_clock::time_point()> wall_clock =
         &std::chrono::system_clock::now;
     std::chrono::steady_clock::duration cleaning_interval = std::chrono::minutes(10);
+    // Windows of blocks, while off_cpu of the configuration is true. They have a quarter of its
+    // max_bytes.
+    bool of_blocks = false;
+    // What the files of the other instance take on the disk; null: there is none.
+    std::function<std::uint64_t()> other_bytes{};
   };
 
   Continuous(Parts parts, WindowStore store);
@@ -93,6 +99,7 @@ class Continuous {
     EventSpec event;
     Wall::time_point start;
     Steady::time_point start_steady;
+    bool has_begun = true;  // false: no block counts yet
   };
 
   // What the worker gets: to be written, and to be destroyed.
@@ -103,6 +110,7 @@ class Continuous {
 
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> sleep(Steady::duration time);
+  boost::asio::awaitable<void> finish_begin();
   boost::asio::awaitable<void> end_window();
   boost::asio::awaitable<void> settle(SessionSlot slot);
   boost::asio::awaitable<void> close(const OpenWindow& window, Steady::time_point end);
@@ -117,6 +125,8 @@ class Continuous {
   bool ready_to_write();
   Worker& worker();
   void begin();
+  void fail_to_begin(const Error& why);
+  void drop_unbegun();
   void start_hours();
   void open(SessionSlot slot, const EventSpec& event);
   [[nodiscard]] bool has_room_for(const EndedWindow& window) const;
@@ -130,6 +140,7 @@ class Continuous {
   [[nodiscard]] Steady::duration until_next_boundary() const;
   [[nodiscard]] Wall::time_point read_clock();
   [[nodiscard]] WindowLimits limits() const;
+  [[nodiscard]] std::uint64_t max_bytes() const;
 
   Parts parts_;
   WindowStore store_;
@@ -149,6 +160,7 @@ class Continuous {
   bool making_hours_ = false;   // make_hours() is active
   bool cleaning_ = false;       // keep_clean() is active
   bool failing_ = false;        // the last window was lost
+  bool failing_to_begin_ = false;
   Wall::time_point wall_read_;  // by the last read_clock()
   Steady::time_point steady_read_;
   std::optional<Steady::time_point> clock_stepped_at_;

@@ -67,8 +67,8 @@ std::optional<HourPlan> Continuous::next_hour() {
   plan.windows_dir = store_.windows_dir();
   plan.hours_dir = store_.hours_dir();
   plan.name = store_.unused_hour_name(plan.start);
-  plan.limits = store_.hour_limits(config_.max_bytes);
-  plan.max_bytes = max_bytes_of_hour(config_.max_bytes, limits().hours_max_age);
+  plan.limits = store_.hour_limits(max_bytes());
+  plan.max_bytes = max_bytes_of_hour(max_bytes(), limits().hours_max_age);
   return plan;
 }
 

@@ -18,6 +18,7 @@ struct ContinuousConfig {
   std::chrono::seconds max_age{std::chrono::hours{24 * 2}};         // of windows
   std::chrono::seconds hours_max_age{std::chrono::hours{24 * 30}};  // of hour files
   std::uint64_t max_bytes = std::uint64_t{1} << 30;                 // of both together
+  bool off_cpu = false;  // also windows of the time that threads are off their CPU
 
   friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
 };

@@ -40,7 +40,9 @@ class ContinuousTest : public testing::Test {
                           .sampling_changed = [this] { ++changes_; },
                           .start_parser = [this] { return start_parser(); },
                           .wall_clock = [this] { return Time::clock::now() + ahead_.load(); },
-                          .cleaning_interval = cleaning_interval_},
+                          .cleaning_interval = cleaning_interval_,
+                          .of_blocks = of_blocks_,
+                          .other_bytes = {}},
         WindowStore::open(scratch_.path()).value());
   }
   void TearDown() override { shut_down(); }
@@ -113,6 +115,7 @@ class ContinuousTest : public testing::Test {
   Aggregator aggregator_;
   FakeSource source_{aggregator_};
   int changes_ = 0;
+  bool of_blocks_ = false;  // windows of the time off the CPU
   std::optional<Error> parser_error_;
   std::chrono::steady_clock::duration cleaning_interval_ = std::chrono::minutes(10);
   std::atomic<std::chrono::hours> ahead_{std::chrono::hours(0)};  // of the wall clock

@@ -122,6 +122,102 @@ TEST_F(ContinuousTest, TriesAgainWhenNoSlotIsFree) {
   run_until([this] { return continuous_->is_sampling(); });
 }
 
+class BlockWindowsTest : public ContinuousTest {
+ protected:
+  void SetUp() override {
+    of_blocks_ = true;
+    open();
+  }
+  static ContinuousConfig each_second_of_blocks() {
+    ContinuousConfig config = each_second();
+    config.off_cpu = true;
+    return config;
+  }
+  // In the newest slot, as the sampler passes on a block that has ended.
+  void take_block(std::uint64_t ns, std::uint64_t blocks = 1) {
+    auto& ledger = source_.slots.at(newest_slot())->ledger;
+    if (!ledger.blocks) ledger.blocks.emplace();
+    source_.take(SyntheticSample(kProcess).leaf(1).block(PROFD_BLOCK_SLEEPING, ns, blocks),
+                 newest_slot());
+  }
+};
+
+// Finds windows of blocks by default, and a window that begins before its threads are watched.
+TEST_F(BlockWindowsTest, BeginWhenTheOptionIsSetAndTheSourceHasBegun) {
+  continuous_->configure(each_second());
+  EXPECT_FALSE(continuous_->is_sampling());
+  EXPECT_FALSE(continuous_->status().enabled);
+  source_.calls_until_begun = 3;
+  continuous_->configure(each_second_of_blocks());
+  ASSERT_TRUE(continuous_->is_sampling());
+  EXPECT_EQ(source_.slots.at(0)->event.name, "off-cpu");
+  EXPECT_TRUE(source_.slots.at(0)->target.is_window);
+  run_until([this] { return source_.calls_until_begun == 0; });
+  EXPECT_EQ(source_.moves, 0);
+  wait_for_windows(1);
+  EXPECT_EQ(summary(0).event, "off-cpu");
+}
+
+// Finds microseconds that are lost where the times of blocks are rounded one by one.
+TEST_F(BlockWindowsTest, CountMicrosecondsOfWhichNoneIsLost) {
+  continuous_->configure(each_second_of_blocks());
+  source_.slots.at(0)->ledger.blocks.emplace();
+  source_.take(SyntheticSample(kProcess).leaf(1).block(PROFD_BLOCK_SLEEPING, 1700), 0);
+  source_.take(SyntheticSample(kProcess).leaf(2).block(PROFD_BLOCK_SLEEPING, 1700, 3), 0);
+  source_.take(SyntheticSample(kProcess).leaf(3).block(PROFD_BLOCK_DISK, 1'000'600), 0);
+  wait_for_windows(1);
+  const SessionSummary written = summary(0);
+  EXPECT_EQ(written.period_us, 1U);
+  EXPECT_EQ(written.ledger.taken, 1004U);
+  EXPECT_EQ(written.ledger.written, 1004U);
+  ASSERT_EQ(written.profiles.size(), 1U);
+  EXPECT_EQ(written.profiles[0].samples, 1004U);
+  const WindowFile window = file(0);
+  const auto tables = window.tables();
+  ASSERT_TRUE(tables);
+  std::int64_t blocks = 0;
+  std::int64_t ns = 0;
+  for (std::size_t i = 0; i + 1 < tables->values.size(); i += 2) {
+    blocks += tables->values[i];
+    ns += tables->values[i + 1];
+    EXPECT_EQ(tables->values[i + 1] % 1000, 0);
+  }
+  EXPECT_EQ(blocks, 5);
+  EXPECT_EQ(ns, 1'004'000);
+}
+
+// The next window is moved to, and needs no begin.
+TEST_F(BlockWindowsTest, FollowOneAnother) {
+  continuous_->configure(each_second_of_blocks());
+  take_block(2'000'000);
+  wait_for_windows(2);
+  EXPECT_GE(source_.moves, 2);
+  EXPECT_EQ(summary(0).ledger.written, 2000U);
+  EXPECT_EQ(summary(1).ledger.written, 0U);
+}
+
+// Finds a daemon that ends windows for good, or fills its log, where the kernel lacks a feature.
+TEST_F(BlockWindowsTest, TryAgainWhereTheKernelCannotSampleBlocks) {
+  source_.not_begun = fail(ErrorCode::kUnsupported, "no tracepoint");
+  continuous_->configure(each_second_of_blocks());
+  run_until([this] { return !continuous_->is_sampling(); });
+  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("not_begun", Ge(1U))));
+  source_.not_begun.reset();
+  wait_for_windows(1);
+}
+
+// Finds a shut-down that waits for the end of the window, and an empty window.
+TEST_F(BlockWindowsTest, AreDroppedAtAShutDownBeforeTheyHaveBegun) {
+  source_.calls_until_begun = 1'000'000'000;
+  ContinuousConfig config = each_second_of_blocks();
+  config.window = std::chrono::hours(1);
+  continuous_->configure(config);
+  ASSERT_TRUE(continuous_->is_sampling());
+  shut_down();
+  EXPECT_FALSE(source_.slots.at(0));
+  EXPECT_TRUE(windows().empty());
+}
+
 TEST_F(ContinuousTest, ContinuesWithoutASecondSlot) {
   continuous_->configure(each_second());
   take(2);
