@@ -52,11 +52,13 @@
 #include "daemon/sessions/caller_limits.h"
 #include "daemon/sessions/sample_recorder.h"
 #include "daemon/sessions/sessions.h"
+#include "daemon/storage/file_io.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
 #include "daemon/xray/apps.h"
 #include "daemon/xray/directory.h"
 #include "daemon/xray/recorder.h"
+#include "formats/api/history_api.h"
 
 namespace profd {
 namespace {
@@ -111,6 +113,13 @@ std::optional<gid_t> admin_group() {
   return ::geteuid() == 0 ? find_privileged_group() : std::nullopt;
 }
 
+// Beside those of the CPU time, whose files have the same names.
+WindowStore open_off_cpu_store(const Config& config) {
+  const std::string directory = std::filesystem::absolute(config.state_dir) / "off_cpu";
+  (void)value_of(open_own_directory(directory));
+  return value_of(WindowStore::open(directory));
+}
+
 template <class Reason>
 std::vector<std::string_view> all_names(std::size_t count, std::string_view (*name_of)(Reason)) {
   std::vector<std::string_view> names;
@@ -160,7 +169,8 @@ class Daemon final : public Service {
     return encoder_.encode(caller.privileged, std::move(window));
   }
   awaitable<Result<History>> history(Caller caller, HistoryRequest request) override {
-    return history_.list(caller, request);
+    WindowHistory& of_event = asks_for_blocks(request.event) ? off_cpu_history_ : history_;
+    return of_event.list(caller, std::move(request));
   }
   awaitable<Result<WindowShares>> last_window(Caller caller) override {
     return history_.last(caller);
@@ -193,6 +203,9 @@ class Daemon final : public Service {
   }
   std::unique_ptr<XrayDirectory> open_traces();
   void apply_settings();
+  void set_windows() {
+    drain_loop_.set_windows(continuous_.is_sampling() || off_cpu_windows_.is_sampling());
+  }
   void reload();
   awaitable<bool> serve();
   awaitable<bool> shut_down();
@@ -220,15 +233,28 @@ class Daemon final : public Service {
       {.io = io_,
        .source = *source_,
        .aggregator = aggregator_,
-       .sampling_changed = [this] { drain_loop_.set_windows(continuous_.is_sampling()); },
+       .sampling_changed = [this] { set_windows(); },
        .naming = &naming_,
        .start_parser = [] { return Parser::start(); },
        .refusals = &refusals_,
-       .kernel_symbols = workers_.kernel_symbols()},
+       .kernel_symbols = workers_.kernel_symbols(),
+       .other_bytes = [this] { return off_cpu_windows_.windows().disk_bytes(); }},
       // Absolute, since profiles name their objects by their paths.
       value_of(WindowStore::open(std::filesystem::absolute(settings().state_dir)))};
+  Continuous off_cpu_windows_{{.io = io_,
+                               .source = *source_,
+                               .aggregator = aggregator_,
+                               .sampling_changed = [this] { set_windows(); },
+                               .naming = &naming_,
+                               .start_parser = [] { return Parser::start(); },
+                               .refusals = &refusals_,
+                               .kernel_symbols = workers_.kernel_symbols(),
+                               .of_blocks = true},
+                              open_off_cpu_store(settings())};
   WindowHistory history_{continuous_.windows(), workers_, uid_owners_,
                          [this] { return continuous_.status(); }};
+  WindowHistory off_cpu_history_{off_cpu_windows_.windows(), workers_, uid_owners_,
+                                 [this] { return off_cpu_windows_.status(); }, true};
 
   SampleRecorder sample_recorder_{{.io = io_,
                                    .source = *source_,
@@ -248,7 +274,8 @@ class Daemon final : public Service {
                       .history = history_,
                       .limits = limits_,
                       .owners = uid_owners_,
-                      .recorders = {&xray_recorder_, &sample_recorder_}}};
+                      .recorders = {&xray_recorder_, &sample_recorder_},
+                      .off_cpu_history = &off_cpu_history_}};
   std::unique_ptr<XrayDirectory> traces_ = open_traces();  // null: no directory is configured
   AnswerEncoder encoder_;
   ControlServer server_;  // on the admin socket
@@ -287,6 +314,7 @@ void Daemon::apply_settings() {
   limits_.session_max_bytes = settings().session_max_bytes;
   results_.set_max_bytes(settings().results_max_bytes);
   continuous_.configure(settings().continuous);
+  off_cpu_windows_.configure(settings().continuous);
 }
 
 bool Daemon::run() {
@@ -345,6 +373,7 @@ void Daemon::reload() {
 awaitable<bool> Daemon::shut_down() {
   manager_.stopping();
   history_.shut_down();
+  off_cpu_history_.shut_down();
   door_.stop_accepting();
   co_await server_.stop();
   co_await door_.finish();
@@ -353,6 +382,7 @@ awaitable<bool> Daemon::shut_down() {
   drain_loop_.stop();
   xray_apps_->stop();
   co_await continuous_.shut_down();
+  co_await off_cpu_windows_.shut_down();
   co_return all_stored;
 }
 
@@ -378,9 +408,12 @@ StatusInfo Daemon::status(const Caller& caller) {
   if (const auto stats = source_->off_cpu_stats()) status.off_cpu = describe_off_cpu(*stats);
   NamingStats names = workers_.naming_stats();
   names += continuous_.naming_stats();
+  names += off_cpu_windows_.naming_stats();
   status.names = describe_names(names);
   status.xray = describe_xray();
   status.continuous = continuous_.status();
+  StatusInfo::Continuous off_cpu = off_cpu_windows_.status();
+  if (off_cpu.enabled || off_cpu.disk_bytes != 0) status.continuous_off_cpu = std::move(off_cpu);
   if (caller.privileged) status.users = refusals_.users();
   return status;
 }

@@ -52,6 +52,7 @@ class ShowDiff final : public Subcommand {
                  Reader::path(base_.name));
     list.operand("NEW", "The source that is compared with it", Reader::path(new_.name));
     add_processes(list, base_.target);
+    add_history_event(list, base_.event);
     add_view_options(list, view_);
     list.option("--per", "MEASURE",
                 "share: compare shares of all samples; cpu: percent of one CPU [share]",
@@ -66,6 +67,7 @@ class ShowDiff final : public Subcommand {
         side->has_range_options = false;
       }
       new_.target = base_.target;
+      new_.event = base_.event;
       return {};
     });
   }
@@ -113,7 +115,8 @@ class ShowDiff final : public Subcommand {
     auto source = open_source(client, request);
     if (!source) {
       return with_hint_on_names(
-          explained_absence(source.error(), range_of_source(request), request.target, client),
+          explained_absence(source.error(), range_of_source(request), request.target, client,
+                            request.event),
           request.target);
     }
     print_notes(*source, source->title + ": ", console);

@@ -18,6 +18,7 @@ class Export final : public Subcommand {
   void add_options(OptionList& list) override {
     add_target(list, request_.target);
     add_range(list, request_.range);
+    add_history_event(list, request_.event);
     list.rule([&list]() -> Result<void> {
       if (list.given("--since") || list.given("--until") || list.given("--last")) return {};
       return invalid_argument("no time range is given", "give --last 10m, or --since and --until");
@@ -44,7 +45,8 @@ class Export final : public Subcommand {
     const auto result = client.export_windows(request_);
     if (!result) {
       return with_hint_on_names(
-          explained_absence(result.error(), request_.range, request_.target, client),
+          explained_absence(result.error(), request_.range, request_.target, client,
+                            request_.event),
           request_.target);
     }
     if (result->note) console.err << "profctl: " << printable(*result->note) << "\n";

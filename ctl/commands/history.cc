@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <ostream>
+#include <string>
 
 #include "ctl/client/caller_rights.h"
 #include "ctl/commands/hidden_processes.h"
@@ -24,6 +26,13 @@ std::string hottest_text(const WindowShares& window) {
   return text;
 }
 
+// A number of samples, or the time of blocks, whose samples are microseconds.
+std::string amount_text(std::uint64_t samples, bool of_blocks) {
+  constexpr double kUsOfSecond = 1e6;
+  return of_blocks ? duration_text(std::round(static_cast<double>(samples) / kUsOfSecond))
+                   : std::to_string(samples);
+}
+
 double most_of(const History& history) {
   double most = 0;
   for (const WindowShares& window : history.windows) most = std::max(most, window.cpu_percent);
@@ -32,23 +41,23 @@ double most_of(const History& history) {
 
 // The bars are as long as the window that used most is full. On a terminal of 80 columns they
 // stay, and the columns behind them are left out.
-void print_history(const History& history, bool has_lost, const Console& console) {
+void print_history(const History& history, bool of_blocks, bool has_lost, const Console& console) {
   constexpr std::size_t kBarColumns = 16;
   const double most = most_of(history);
   FittingTable table({{.title = "STARTED", .kind = ColumnKind::kText},
-                      {.title = "CPU"},
+                      {.title = of_blocks ? "OFF CPU" : "CPU"},
                       {.title = "", .kind = ColumnKind::kOptional},
                       {.title = "DURATION", .kind = ColumnKind::kOptional},
-                      {.title = "SAMPLES", .is_optional = true},
+                      {.title = of_blocks ? "TIME" : "SAMPLES", .is_optional = true},
                       {.title = "LOST", .is_optional = true},
-                      {.title = "HOTTEST", .kind = ColumnKind::kName, .keeps_start = true}});
+                      {.title = of_blocks ? "MOST" : "HOTTEST", .kind = ColumnKind::kName, .keeps_start = true}});
   for (const WindowShares& window : history.windows) {
     table.add({{local_text(window.started)},
                {cpu_text(window.cpu_percent)},
                {bar_text(most > 0 ? window.cpu_percent / most : 0, kBarColumns)},
                {duration_text(std::round(window.seconds))},
-               {std::to_string(window.samples)},
-               {has_lost ? std::to_string(sum_of(window.lost)) : "-"},
+               {amount_text(window.samples, of_blocks)},
+               {has_lost ? amount_text(sum_of(window.lost), of_blocks) : "-"},
                {hottest_text(window)}});
   }
   console.out << table.text(console.screen);
@@ -71,6 +80,7 @@ class ShowHistory final : public Subcommand {
   void add_options(OptionList& list) override {
     add_processes(list, request_.target, "--comm");
     add_range(list, request_.range);
+    add_history_event(list, request_.event);
     list.option("-n,--limit", "N", "Show the newest N windows, 1 to 1000 [20; with --json 100]",
                 {request_.limit, parse_limit_not_name});
     list.flag("--all", "Show the newest 1000 windows", all_);
@@ -91,7 +101,7 @@ class ShowHistory final : public Subcommand {
     const Result<TargetHistory> found = read_target_history(client, request_);
     if (!found) return found.error();
     if (found->history.windows.empty()) {
-      return found->lacking == 0 ? no_windows_in(request_.range, client)
+      return found->lacking == 0 ? no_windows_in(request_.range, client, request_.event)
                                  : nothing_matched_in(found->range);
     }
     if (!console.json && sees_own_processes_alone()) say_that_others_are_hidden(console);
@@ -100,7 +110,7 @@ class ShowHistory final : public Subcommand {
       console.out << to_json(found->history) << "\n";
       return kExitOk;
     }
-    print_history(found->history, has_lost, console);
+    print_history(found->history, asks_for_blocks(request_.event), has_lost, console);
     say_lacking(found->lacking, console);
     return kExitOk;
   }

@@ -29,8 +29,9 @@ std::string text_of_range(const TimeRange& range) {
   return text;
 }
 
-Result<bool> has_windows_in(const TimeRange& range, Client& client) {
-  const auto newest = client.history({.range = range, .target = {}, .limit = 1});
+Result<bool> has_windows_in(const TimeRange& range, Client& client, const std::string& event) {
+  const auto newest =
+      client.history({.range = range, .target = {}, .limit = 1, .event = event});
   if (!newest) return newest.error();
   return !newest->windows.empty() || newest->left_out != 0;
 }
@@ -43,16 +44,21 @@ std::string group_text(const GroupShare& group) {
          cpu_text(group.cpu_percent);
 }
 
-Error no_windows_in(const TimeRange& range, Client& client) {
+Error no_windows_in(const TimeRange& range, Client& client, const std::string& event) {
   std::string what = "no windows" + text_of_range(range);
   if (is_future(range)) what += " (that is in the future)";
   const auto status = client.status();
-  if (!status || status->continuous.oldest.empty()) {
+  StatusInfo::Continuous windows;
+  if (status && !asks_for_blocks(event)) windows = status->continuous;
+  if (status && asks_for_blocks(event)) {
+    windows = status->continuous_off_cpu.value_or(StatusInfo::Continuous());
+  }
+  if (windows.oldest.empty()) {
     return fail(ErrorCode::kNotFound, what, "'profctl history' lists the windows");
   }
   return fail(ErrorCode::kNotFound, what,
-              "the history is from " + local_text(status->continuous.oldest) + " to " +
-                  local_text(status->continuous.last_written));
+              "the history is from " + local_text(windows.oldest) + " to " +
+                  local_text(windows.last_written));
 }
 
 Error nothing_matched_in(const TimeRange& range) {
@@ -65,18 +71,18 @@ Error nothing_matched_in(const TimeRange& range) {
 }
 
 Error explained_absence(Error error, const std::optional<TimeRange>& range,
-                        const TargetRequest& target, Client& client) {
+                        const TargetRequest& target, Client& client, const std::string& event) {
   if (error.code != ErrorCode::kNotFound || !range) return error;
-  const auto has_windows = has_windows_in(*range, client);
-  if (has_windows ? !*has_windows : is_future(*range)) return no_windows_in(*range, client);
+  const auto has_windows = has_windows_in(*range, client, event);
+  if (has_windows ? !*has_windows : is_future(*range)) return no_windows_in(*range, client, event);
   if (has_windows && !target.empty() && !target.all) error.message += text_of_range(*range);
   return error;
 }
 
-Result<void> check_windows_in(const TimeRange& range, Client& client) {
-  const auto has_windows = has_windows_in(range, client);
+Result<void> check_windows_in(const TimeRange& range, Client& client, const std::string& event) {
+  const auto has_windows = has_windows_in(range, client, event);
   if (!has_windows) return has_windows.error();
-  if (!*has_windows) return no_windows_in(range, client);
+  if (!*has_windows) return no_windows_in(range, client, event);
   return {};
 }
 

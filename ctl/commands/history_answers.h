@@ -16,8 +16,11 @@ namespace profd {
 // "cc1plus x14 121 %", "backup.service 44.0 %"
 [[nodiscard]] std::string group_text(const GroupShare& group);
 
+// `event`, here and below, is that of HistoryRequest.
+//
 // kNotFound, with the range that the history has: there is no window in the one that was asked for.
-[[nodiscard]] Error no_windows_in(const TimeRange& range, Client& client);
+[[nodiscard]] Error no_windows_in(const TimeRange& range, Client& client,
+                                  const std::string& event = {});
 
 // kNotFound: nothing that matched ran in the range.
 [[nodiscard]] Error nothing_matched_in(const TimeRange& range);
@@ -25,10 +28,12 @@ namespace profd {
 // The error of an export. Where it says that nothing was found, it is no_windows_in() if the range
 // has no windows, and has the range if they have nothing of a target. None: it was about no range.
 [[nodiscard]] Error explained_absence(Error error, const std::optional<TimeRange>& range,
-                                      const TargetRequest& target, Client& client);
+                                      const TargetRequest& target, Client& client,
+                                      const std::string& event = {});
 
 // no_windows_in(), or the error of the daemon that has none at all.
-[[nodiscard]] Result<void> check_windows_in(const TimeRange& range, Client& client);
+[[nodiscard]] Result<void> check_windows_in(const TimeRange& range, Client& client,
+                                            const std::string& event = {});
 
 // As parse_limit(), for -n where it is --limit: a user may mean --comm, which -n is elsewhere.
 [[nodiscard]] Result<std::uint64_t> parse_limit_not_name(const std::string& text);

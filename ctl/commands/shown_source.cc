@@ -73,7 +73,12 @@ void add_shown_source(OptionList& list, SourceRequest& request, const std::strin
                         Reader::path(request.name));
   add_processes(list, request.target);
   add_range(list, request.range);
+  add_history_event(list, request.event);
   list.rule([&list, &request]() -> Result<void> {
+    if (list.given("--event") && !request.name.empty() && !is_range_name(request.name)) {
+      return invalid_argument("--event is for the history, and " + request.name + " has one event",
+                              "leave out --event");
+    }
     const bool has_range = list.given("--since") || list.given("--until") || list.given("--last");
     if (!request.name.empty() && has_range) {
       return invalid_argument("a source and a time of the history exclude each other",
@@ -103,7 +108,8 @@ Result<Source> open_shown_source(Client& client, const SourceRequest& request,
   auto source = open_source(client, request);
   if (!source) {
     return with_hint_on_names(
-        explained_absence(source.error(), range_of_source(request), request.target, client),
+        explained_absence(source.error(), range_of_source(request), request.target, client,
+                          request.event),
         request.target);
   }
   print_notes(*source, "", console);

@@ -68,6 +68,16 @@ void print_history(const StatusInfo::Continuous& history, std::ostream& out) {
   }
 }
 
+// Windows of what threads waited for.
+void print_history_off_cpu(const StatusInfo::Continuous& history, std::ostream& out) {
+  out << "           off-CPU: " << (history.enabled ? "on; " : "off; ")
+      << counted(history.windows, "window") << " and " << counted(history.hours, "hour file")
+      << " kept, " << bytes_text(history.disk_bytes) << " on disk\n";
+  if (!history.failed.empty()) {
+    out << "failed     windows off the CPU: " << counts_text(history.failed) << "\n";
+  }
+}
+
 void print_ledger(const StatusInfo& status, std::ostream& out) {
   const StatusInfo::Ledger& ledger = status.ledger;
   out << "samples    " << ledger.taken << " taken = " << ledger.sent << " sent + " << ledger.idle
@@ -226,6 +236,7 @@ void print_status(const StatusInfo& status, std::ostream& out) {
   out << "sessions   " << status.sessions << " running, " << bytes_text(status.results_bytes)
       << " of results held\n";
   print_history(status.continuous, out);
+  if (status.continuous_off_cpu) print_history_off_cpu(*status.continuous_off_cpu, out);
   print_ledger(status, out);
   print_unwinding(status.unwinding, out);
   print_names(status.names, out);

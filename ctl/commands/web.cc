@@ -70,7 +70,8 @@ class ServeWeb final : public Subcommand {
       tls = std::make_shared<WebTls>(std::move(*opened));
     }
     if (request_.name.empty() && request_.range != TimeRange()) {
-      if (auto checked = check_windows_in(request_.range, client); !checked) return checked.error();
+      auto checked = check_windows_in(request_.range, client, request_.event);
+      if (!checked) return checked.error();
     }
     WebViews views(client, request_, page_folder_, patterns_);
     if (auto checked = views.check(); !checked) return checked.error();

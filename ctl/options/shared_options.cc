@@ -150,6 +150,13 @@ void add_range(OptionList& list, TimeRange& range) {
   });
 }
 
+void add_history_event(OptionList& list, std::string& event) {
+  list.option("-e,--event", "EVENT",
+              "Of the history: cpu, or off-cpu, what threads waited for, where profd keeps it [cpu]",
+              event);
+  list.rule([&event] { return check_history_event(event); });
+}
+
 void add_output(OptionList& list, const std::string& by_default, Destination& destination) {
   const auto output = std::make_shared<std::string>();
   const auto format = std::make_shared<std::string>();

@@ -37,6 +37,9 @@ void add_ask_runtime(OptionList& list, const TargetRequest& target, bool& ask_ru
 // --since, --until, --last; a range that ends before it begins is an error.
 void add_range(OptionList& list, TimeRange& range);
 
+// --event, of the history: cpu or off-cpu
+void add_history_event(OptionList& list, std::string& event);
+
 // --output and --format; `by_default` names in the help the directory that is used otherwise.
 void add_output(OptionList& list, const std::string& by_default, Destination& destination);
 

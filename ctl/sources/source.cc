@@ -124,7 +124,10 @@ class SourceOpener {
   }
 
   Result<Source> open_history(const TimeRange& range) {
-    const ExportRequest wanted{.range = range, .target = request_.target, .profile_only = true};
+    const ExportRequest wanted{.range = range,
+                               .target = request_.target,
+                               .profile_only = true,
+                               .event = request_.event};
     const auto result = client_.export_windows(wanted);
     if (result) return source_of_history(*result);
     return is_allowed_absence(result.error()) ? open_empty_history(range, result.error())
@@ -134,8 +137,8 @@ class SourceOpener {
   // The daemon gives nothing of a target that is not there, so the other processes say of what time
   // the windows are. If there are no windows, that is the error.
   Result<Source> open_empty_history(const TimeRange& range, const Error& absence) {
-    const auto result =
-        client_.export_windows({.range = range, .target = {}, .profile_only = true});
+    const auto result = client_.export_windows(
+        {.range = range, .target = {}, .profile_only = true, .event = request_.event});
     if (!result) return result.error();
     auto source = source_of_history(*result);
     if (!source) return source;

@@ -30,6 +30,7 @@ struct SourceRequest {
   std::string name;      // empty: the history
   TimeRange range;       // of the history, without a name
   TargetRequest target;  // empty: everything in the source
+  std::string event{};   // of the history, as in ExportRequest
   // A source that has no sample of the target is empty. Else it is an error.
   bool may_lack_target = false;
   // Whether the subcommand has --since and --last, which hints then name.

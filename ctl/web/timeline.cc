@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,13 +40,15 @@ std::uint64_t ms_of(const std::string& utc) {
 }
 
 // A request has a limit, so that the newest windows come first, then those before them.
-Result<std::vector<TimedWindow>> read_windows(Client& client, const TargetRequest& target) {
+Result<std::vector<TimedWindow>> read_windows(Client& client, const TargetRequest& target,
+                                              const std::string& event) {
   std::vector<TimedWindow> found;  // the newest first
   HistoryRequest request{.range = {},
                          .target = target,
                          .limit = HistoryRequest::kMaxGroups / kGroupsOfWindow,
                          .sum = false,
-                         .groups = kGroupsOfWindow};
+                         .groups = kGroupsOfWindow,
+                         .event = event};
   while (found.size() < kMaxTimelineWindows) {
     auto part = client.history(request);
     if (!part) return part.error();
@@ -166,8 +169,8 @@ class TimelineJson {
 }  // namespace
 
 Result<std::string> timeline_json(Client& client, const TargetRequest& target,
-                                  const TimeRange& range) {
-  const auto windows = read_windows(client, target);
+                                  const TimeRange& range, const std::string& event) {
+  const auto windows = read_windows(client, target, event);
   if (!windows) return windows.error();
   TimelineJson timeline(*windows);
   object json = timeline.json();

@@ -5,8 +5,9 @@
 //      "windows":[{"since","until","seconds","cpu_percent","samples","top":[[GROUP,PERCENT]],
 //                  "parts":[SAMPLES]}],"untimed"}
 //
-// Times are milliseconds since 1970, percent of one CPU. A GROUP is a number of the first list, in
-// which the one with most CPU time comes first, at most 1,000; `bars` is its use over the whole
+// Times are milliseconds since 1970, percent of one CPU, or of one thread where the windows are of
+// the time off the CPU: `event` is that of HistoryRequest. A GROUP is a number of the first list,
+// in which the one with most time comes first, at most 1,000; `bars` is its use over the whole
 // time, as text, of the windows in which it is one of the 20 groups with most.
 // `since` and `until` are the windows of `range`; of a range without limits, those of the last 10
 // minutes.
@@ -28,7 +29,8 @@ namespace profd {
 
 // The oldest window first.
 [[nodiscard]] Result<std::string> timeline_json(Client& client, const TargetRequest& target,
-                                                const TimeRange& range);
+                                                const TimeRange& range,
+                                                const std::string& event = {});
 [[nodiscard]] std::string timeline_json(const Samples& samples);
 
 }  // namespace profd

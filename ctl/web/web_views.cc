@@ -115,7 +115,11 @@ Result<void> WebViews::check() {
 // Its samples may be those of a month, of which the daemon reads the sums alone.
 Result<void> WebViews::check_whole_history() {
   const TargetRequest& target = samples_.source().target;
-  const auto history = client_.history({.range = {}, .target = target, .limit = 1, .sum = true});
+  const auto history = client_.history({.range = {},
+                                        .target = target,
+                                        .limit = 1,
+                                        .sum = true,
+                                        .event = samples_.source().event});
   if (!history) return history.error();
   const bool has_matched = std::ranges::any_of(
       history->windows, [](const WindowShares& window) { return window.samples != 0; });
@@ -125,7 +129,8 @@ Result<void> WebViews::check_whole_history() {
 
 Result<std::string> WebViews::source(const WebRequest& /*request*/) {
   const SourceRequest& of = samples_.source();
-  std::string title = samples_.is_history() ? "History" : of.name;
+  const std::string history = asks_for_blocks(of.event) ? "History off the CPU" : "History";
+  std::string title = samples_.is_history() ? history : of.name;
   if (!of.target.empty()) title += " of " + describe(of.target);
   if (!patterns_.empty()) title += ", " + describe(patterns_);
   const boost::json::object json{{"title", printable_utf8(title, kMaxPrintableBytes)},
@@ -144,7 +149,10 @@ Result<std::string> WebViews::timeline(const WebRequest& request) {
     return timeline_json(selected_samples(Selection(samples, patterns_)));
   }
   const NarrowedTarget of = narrowed_target(samples_.source().target, std::move(*target));
-  if (of.of_labels.empty()) return timeline_json(client_, of.of_daemon, samples_.source().range);
+  const SourceRequest& source = samples_.source();
+  if (of.of_labels.empty()) {
+    return timeline_json(client_, of.of_daemon, source.range, source.event);
+  }
   return invalid_argument("CPU use over time is not known for " + describe(of.of_labels) +
                               " within " + describe(of.of_daemon),
                           "leave out one of both targets");

@@ -109,7 +109,15 @@ class WindowJob {
   std::string bytes_;
 };
 
-Error no_windows(const StatusInfo::Continuous& status) {
+Error no_windows_of_blocks() {
+  return fail(ErrorCode::kNotFound, "profd keeps no windows of off-CPU time",
+              "off_cpu = true in the table [continuous] of /etc/profd/conf.d/history.toml (with "
+              "'profd --config FILE': in a file of conf.d beside FILE) switches them on after "
+              "'systemctl reload profd' or kill -HUP; 'profctl record -e off-cpu' records now");
+}
+
+Error no_windows(const StatusInfo::Continuous& status, bool of_blocks) {
+  if (!status.enabled && of_blocks) return no_windows_of_blocks();
   if (!status.enabled) {
     return fail(ErrorCode::kNotFound, "continuous mode is off, and there are no windows",
                 "continuous.enabled = true in /etc/profd/conf.d/history.toml (with 'profd --config "
@@ -150,7 +158,7 @@ SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
   info.session = "history";
   info.state = "ended";
   info.target = request.target;
-  info.event = "cpu";
+  info.event = request.event.empty() ? "cpu" : request.event;
   info.started = utc_text(time_of_ms(request.range.since_ms));
   info.uid = caller.uid;
   info.targets_alive = false;
@@ -196,7 +204,9 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
 }
 
 Result<RangeFiles> WindowHistory::files_in(const TimeRange& range, PreferHours prefer) const {
-  if (windows_.windows().empty() && windows_.hours().empty()) return no_windows(status_());
+  if (windows_.windows().empty() && windows_.hours().empty()) {
+    return no_windows(status_(), of_blocks_);
+  }
   const HistoryRange times{.since = time_of_ms(range.since_ms),
                            .until = time_of_ms(range.until_ms)};
   return profd::files_in(windows_, times, prefer);
@@ -230,7 +240,7 @@ boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) 
   } else if (!windows_.hours().empty()) {
     files.push_back({windows_.hours_dir(), windows_.hours().back().name});
   } else {
-    co_return no_windows(status_());
+    co_return no_windows(status_(), of_blocks_);
   }
   auto job = std::make_unique<ListJob>(std::move(files), caller, TargetRequest(), kMaxProcesses,
                                        kMaxProcesses);

@@ -3,7 +3,8 @@
 //
 // Hour files stand for windows that are gone (range_files.h). The workers read and merge
 // windows in short turns, so that the stop of a session never waits for more than one turn. An
-// unprivileged caller can have one active request. On the io thread.
+// unprivileged caller can have one active request of the windows of the CPU time, and one of those
+// of the time off the CPU, which are another WindowHistory. On the io thread.
 
 #pragma once
 
@@ -47,10 +48,15 @@ class WindowHistory {
   // Returns the current status of continuous mode.
   using Status = std::function<StatusInfo::Continuous()>;
 
-  // The references, and what `status` refers to, must outlive *this.
+  // The references, and what `status` refers to, must outlive *this. `of_blocks`: the windows are
+  // of the time off the CPU.
   WindowHistory(const WindowStore& windows, ResultWorkers& workers, UidOwners& owners,
-                Status status)
-      : windows_(windows), workers_(workers), owners_(owners), status_(std::move(status)) {}
+                Status status, bool of_blocks = false)
+      : windows_(windows),
+        workers_(workers),
+        owners_(owners),
+        status_(std::move(status)),
+        of_blocks_(of_blocks) {}
 
   [[nodiscard]] boost::asio::awaitable<Result<History>> list(Caller caller, HistoryRequest request);
 
@@ -100,6 +106,7 @@ class WindowHistory {
   ResultWorkers& workers_;
   UidOwners& owners_;
   Status status_;
+  bool of_blocks_;
   std::set<uid_t> busy_;  // users
   bool shutting_down_ = false;
 };

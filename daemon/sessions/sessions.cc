@@ -12,6 +12,7 @@
 #include "daemon/base/log.h"
 #include "daemon/sessions/authorization.h"
 #include "daemon/sessions/session.h"
+#include "formats/api/history_api.h"
 #include "formats/base/log_text.h"
 
 namespace profd {
@@ -216,7 +217,9 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::make_export(Caller caller,
                                    .user = user,
                                    .account = parts_.results.account_of(user),
                                    .max_memory_bytes = max_bytes};
-  auto making = parts_.history.make_export(caller, std::move(request), std::move(place));
+  const bool of_blocks = asks_for_blocks(request.event) && parts_.off_cpu_history != nullptr;
+  WindowHistory& history = of_blocks ? *parts_.off_cpu_history : parts_.history;
+  auto making = history.make_export(caller, std::move(request), std::move(place));
   Result<StoredResult> stored = co_await std::move(making);
   if (!stored) co_return stored.error();
   const TargetRequest& target = stored->session.target;
@@ -277,6 +280,7 @@ Holdings Sessions::held_by(uid_t uid) const {
   const auto is_of_user = [&](uid_t owner) { return parts_.owners.owner_of(owner) == user; };
   Holdings held;
   if (parts_.history.is_busy_for(user)) ++held.dumps;
+  if (parts_.off_cpu_history != nullptr && parts_.off_cpu_history->is_busy_for(user)) ++held.dumps;
   for (const StoredResult* stored : parts_.results.all()) {
     if (!is_of_user(stored->session.uid)) continue;
     ++(stored->is_dump ? held.dumps : held.sessions);

@@ -43,6 +43,7 @@ class Sessions {
     const SessionLimits& limits;
     UidOwners& owners;
     std::vector<Recorder*> recorders;
+    WindowHistory* off_cpu_history = nullptr;  // of windows of blocks; null: there is none
   };
 
   explicit Sessions(Parts parts);

@@ -15,6 +15,8 @@ Result<void> check_range(const TimeRange& range) {
                           "give a --since that is before --until");
 }
 
+constexpr std::string_view kTicksEvent = "cpu";
+constexpr std::string_view kBlocksEvent = "off-cpu";
 constexpr std::string_view kNamePattern = "00000000T000000Z";
 
 bool is_name_digit(char c) { return c >= '0' && c <= '9'; }
@@ -37,11 +39,20 @@ bool is_end_of_name(std::string_view end) {
 
 }  // namespace
 
+Result<void> check_history_event(std::string_view event) {
+  if (event.empty() || event == kTicksEvent || event == kBlocksEvent) return {};
+  return invalid_argument("the history has no event '" + std::string(event.substr(0, 64)) + "'",
+                          "it has cpu, and off-cpu where [continuous] off_cpu is true");
+}
+
+bool asks_for_blocks(std::string_view history_event) { return history_event == kBlocksEvent; }
+
 void members(auto& fields, Is<ExportRequest> auto& request) {
   fields.optional("since_ms", request.range.since_ms)
       .optional("until_ms", request.range.until_ms)
       .if_set("target", request.target)
       .if_set("profile_only", request.profile_only)
+      .if_set("event", request.event)
       .no_others();
 }
 
@@ -52,6 +63,7 @@ void members(auto& fields, Is<HistoryRequest> auto& request) {
       .if_set("target", request.target)
       .if_set("sum", request.sum)
       .if_positive("groups", request.groups)
+      .if_set("event", request.event)
       .no_others();
 }
 
@@ -111,6 +123,7 @@ Result<ExportRequest> parse_export_request(std::string_view text) {
   if (!request) return request;
   if (auto checked = check_range(request->range); !checked) return checked.error();
   if (auto checked = check_target(request->target); !checked) return checked.error();
+  if (auto checked = check_history_event(request->event); !checked) return checked.error();
   return request;
 }
 
@@ -119,6 +132,7 @@ Result<HistoryRequest> parse_history_request(std::string_view text) {
   if (!request) return request;
   if (auto checked = check_range(request->range); !checked) return checked.error();
   if (auto checked = check_target(request->target); !checked) return checked.error();
+  if (auto checked = check_history_event(request->event); !checked) return checked.error();
   if (request->limit == 0 || request->limit > HistoryRequest::kMaxWindows) {
     return invalid_argument("invalid limit " + std::to_string(request->limit) + " (1 to " +
                             std::to_string(HistoryRequest::kMaxWindows) + ")");

@@ -32,6 +32,10 @@ struct TimeRange {
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
+// Of which event windows are: "cpu", or "off-cpu" where [continuous] off_cpu is true.
+[[nodiscard]] Result<void> check_history_event(std::string_view event);
+[[nodiscard]] bool asks_for_blocks(std::string_view history_event);
+
 // What is wrong with a range that has no time in it.
 [[nodiscard]] inline std::string fault_of_range(const TimeRange& range) {
   return range.since_ms == range.until_ms ? "is empty" : "ends before it starts";
@@ -43,6 +47,7 @@ struct ExportRequest {
   TargetRequest target;  // empty: all processes that the caller may see
   // The result has the profile with names (ResultInfo::named_profile), and no other files.
   bool profile_only = false;
+  std::string event{};  // check_history_event(); empty: cpu
 
   friend bool operator==(const ExportRequest&, const ExportRequest&) = default;
 };
@@ -62,6 +67,7 @@ struct HistoryRequest {
   // Of each window of a list, at most; with `limit` windows not more than kMaxGroups. 0: as many as
   // of processes. A sum has all.
   std::uint64_t groups = 0;
+  std::string event{};  // check_history_event(); empty: cpu
 
   friend bool operator==(const HistoryRequest&, const HistoryRequest&) = default;
 };
@@ -95,7 +101,8 @@ struct GroupShare {
 
 // A window and the processes that used the most CPU time in it, in descending order. For a caller
 // that may not see all processes, and for a target, the counts are sums over those that it may see
-// or that match, and `lost` is empty.
+// or that match, and `lost` is empty. Of windows of off-cpu, samples are microseconds, and 100 % is
+// one thread that is off its CPU all the time.
 struct WindowShares {
   std::string window;      // the name
   std::string started;     // RFC 3339, UTC

@@ -183,6 +183,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("names", status.names)
       .optional("xray", status.xray)
       .optional("continuous", status.continuous)
+      .if_set("continuous_off_cpu", status.continuous_off_cpu)
       .if_set("off_cpu", status.off_cpu)
       .if_set("users", status.users);
 }

@@ -226,6 +226,8 @@ struct StatusInfo {
   Names names;
   Xray xray;
   Continuous continuous;
+  // Of windows of the time off the CPU, whose frequency is 0; none: they are off, and none is kept.
+  std::optional<Continuous> continuous_off_cpu{};
   std::optional<OffCpu> off_cpu{};  // none: there was no session of blocks
   std::vector<User> users;          // for privileged callers
 

@@ -63,6 +63,7 @@ frequency = 49
 max_age = "12h"
 hours_max_age = "10d"
 max_bytes = "1.5GiB"
+off_cpu = true
 [jit]
 directories = ["/srv/app", "/var/jit"]
 [xray]
@@ -85,7 +86,8 @@ TEST(Config, TakesEveryKey) {
                                        .frequency_hz = 49,
                                        .max_age = std::chrono::hours(12),
                                        .hours_max_age = std::chrono::hours(240),
-                                       .max_bytes = 1610612736},
+                                       .max_bytes = 1610612736,
+                                       .off_cpu = true},
                         .jit_directories = {"/srv/app", "/var/jit"},
                         .xray_directory = "/srv/traces"};
   EXPECT_EQ(reading.config, expected);
