@@ -120,6 +120,19 @@ TEST_F(HistoryTest, PsIsATableInLocalTime) {
             " 0.0 %  812  d          -              -                 114    99.0 %  -\n");
 }
 
+// Finds microseconds that are shown as numbers of samples, and an event that is not asked for.
+TEST_F(HistoryTest, HistoryOfBlocksShowsTimes) {
+  service_.windows.windows[0].samples = 72'900'000;
+  const Ran ran = run({"history", "--event", "off-cpu"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("OFF CPU"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("72900000")));
+  ASSERT_FALSE(service_.asked.empty());
+  EXPECT_EQ(service_.asked.back().event, "off-cpu");
+  EXPECT_EQ(run({"history", "--event", "runnable"}).code, 2);
+  EXPECT_EQ(run({"report", "--event", "off-cpu", "x.pb.gz"}).code, 2);
+}
+
 TEST_F(HistoryTest, PsSaysThatTheWindowIsOldWhereContinuousModeIsOff) {
   const Ran off = run({"ps"});
   EXPECT_EQ(off.code, 0);

@@ -167,6 +167,40 @@ TEST_F(HistoryExportTest, AnExportIsTheSumOfItsWindows) {
   EXPECT_EQ(read_profile("other.8.prof").samples(), 1U);
 }
 
+// Finds numbers of blocks in files whose samples are microseconds, and a difference by rounding.
+TEST_F(HistoryExportTest, AnExportOfBlocksCountsMicroseconds) {
+  add(NamedWindow::of_blocks(at_minute(0), 2000us), {hot(7, "work", 3), hot(8, "other", 1)});
+  add(NamedWindow::of_blocks(at_minute(1), 5000us), {hot(7, "work", 4)});
+  const auto result = run(plan(kRoot));
+  ASSERT_TRUE(result) << result.error().message;
+  const SessionSummary& summary = result->info.summary;
+  EXPECT_EQ(summary.event, "off-cpu");
+  EXPECT_EQ(summary.period_us, 1U);
+  EXPECT_EQ(summary.period_unit, "microseconds");
+  EXPECT_EQ(summary.ledger.taken, 28'000U);
+  EXPECT_EQ(summary.ledger.written, 28'000U);
+  ASSERT_THAT(summary.profiles, SizeIs(2));
+  EXPECT_EQ(summary.profiles[0].samples, 26'000U);
+  EXPECT_EQ(read_profile("work.7.prof").samples(), 26'000U);
+  EXPECT_EQ(read_profile("work.7.prof").period, 1U);
+  EXPECT_EQ(read_profile("other.8.prof").samples(), 2000U);
+  const auto names = decode_pprof(test::read_file(in_result(kNamedProfile)));
+  ASSERT_TRUE(names.has_value());
+  std::int64_t blocks = 0;
+  for (std::size_t i = 0; i < names->samples().size(); ++i) blocks += names->values(i)[0];
+  EXPECT_EQ(blocks, 8);
+}
+
+// Finds two events in one profile: the sums would mean different things.
+TEST_F(HistoryExportTest, AWindowOfBlocksAmongOthersIsUnreadable) {
+  add(0, {hot(7, "work", 3)});
+  add(NamedWindow::of_blocks(at_minute(1), 2000us), {hot(7, "work", 4)});
+  const auto result = run(plan(kRoot));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->info.summary.ledger.written, 3U);
+  EXPECT_EQ(result->info.summary.ledger.lost.at("unreadable"), 8000U);
+}
+
 TEST_F(HistoryExportTest, TheProfileAloneIsThatOfTheWholeExport) {
   add(0, {hot(7, "work", 3), hot(8, "other", 1)}, {{"ring_full", 2}});
   add(1, {hot(7, "work", 4)});

@@ -293,6 +293,16 @@ TEST_F(WindowHistoryTest, NoWindowsAtAllHaveAHint) {
   }
 }
 
+TEST_F(WindowHistoryTest, NoWindowsOfBlocksHaveAHintOfTheirOwn) {
+  open();
+  WindowHistory blocks(*store_, *workers_, owners_, [this] { return status_; }, true);
+  const Error error = run(blocks.list(kRoot, {})).error();
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_THAT(error.hint, HasSubstr("off_cpu = true"));
+  status_.enabled = true;
+  EXPECT_THAT(run(blocks.list(kRoot, {})).error().message, HasSubstr("no windows yet"));
+}
+
 TEST_F(WindowHistoryTest, AnUnprivilegedCallerHasOneRequestAtATime) {
   for (int i = 0; i < 20; ++i) windows_.add(minute(i), {hot(7, "work", 1)});
   open();

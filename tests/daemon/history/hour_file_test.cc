@@ -98,6 +98,21 @@ NamedProcess process_of(std::uint32_t pid, std::uint64_t samples, std::string co
   return {.pid = pid, .comm = std::move(comm), .stacks = {{{"hot", "warm", "main"}, samples}}};
 }
 
+// Finds a limit of samples that is one of microseconds: then each process would keep its pid.
+TEST_F(HourFileTest, OfBlocksHasMicrosecondsAndThePidsOfThoseThatWaitedForASecond) {
+  for (int minute = 0; minute < 2; ++minute) {
+    NamedWindow window = NamedWindow::of_blocks(kHourStart + minute * 1min, 100ms);
+    window.add(process_of(7, 5)).add(process_of(8, 4));
+    names_.push_back(window.write(windows_.windows()));
+  }
+  ASSERT_TRUE(make(plan()));
+  const WindowFile hour = open();
+  EXPECT_EQ(hour.summary().event, "off-cpu");
+  EXPECT_EQ(hour.summary().ledger.written, 1'800'000U);
+  EXPECT_THAT(samples_by_pid(hour),
+              ElementsAre(testing::Pair(0U, 800'000U), testing::Pair(7U, 1'000'000U)));
+}
+
 TEST_F(HourFileTest, HasTheSamplesOfItsWindowsByFunctionAndByProcess) {
   for (int minute = 0; minute < 5; ++minute) {
     NamedProcess two = process_of(8, 4, "other");

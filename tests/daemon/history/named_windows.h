@@ -58,6 +58,21 @@ class NamedWindow {
     (void)add_mapping("[all processes of host]");
   }
 
+  // Of the time off the CPU: each sample of a stack is a block of `block`.
+  static NamedWindow of_blocks(Time start, std::chrono::microseconds block) {
+    NamedWindow window(start, std::chrono::seconds(60), block.count() * 1000);
+    window.profile_ = PprofProfile({{"blocks", "count"}, {"off_cpu", "nanoseconds"}});
+    window.profile_.period_type = {"off_cpu", "nanoseconds"};
+    window.profile_.period = 1;
+    window.profile_.time_ns = std::chrono::nanoseconds(start.time_since_epoch()).count();
+    (void)window.add_mapping("[all processes of host]");
+    window.summary_.event = "off-cpu";
+    window.summary_.period_us = 1;
+    window.summary_.period_unit = "microseconds";
+    window.us_of_sample_ = static_cast<std::uint64_t>(block.count());
+    return window;
+  }
+
   NamedWindow& add(const NamedProcess& process) {
     const CgroupOwner owner = owner_of_cgroup(process.cgroup);
     ProcessLabels labels{.pid = process.pid, .comm = process.comm};
@@ -73,7 +88,7 @@ class NamedWindow {
     summary.stacks = process.stacks.size();
     for (const NamedStack& stack : process.stacks) {
       add_stack(process, labels, stack);
-      summary.samples += stack.samples;
+      summary.samples += stack.samples * us_of_sample_;
     }
     summary.user_samples = summary.complete_samples = summary.samples;
     summary_.ledger.written += summary.samples;
@@ -144,6 +159,7 @@ class NamedWindow {
 
   PprofProfile profile_;
   std::int64_t period_ns_;
+  std::uint64_t us_of_sample_ = 1;  // as session.json counts: of blocks, microseconds
   SessionSummary summary_;
   WindowRecord record_;
 };

@@ -56,18 +56,21 @@ TEST(HistoryApi, RequestsComeBackAsTheyWere) {
   request.target.containers = {"0123"};
   request.target.pids = {7};
   request.profile_only = true;
+  request.event = "off-cpu";
   EXPECT_EQ(*parse_export_request(to_json(request)), request);
   HistoryRequest history{.range = request.range, .limit = 5};
   EXPECT_EQ(*parse_history_request(to_json(history)), history);
   history.target = request.target;
   history.sum = true;
   history.groups = 20;
+  history.event = "off-cpu";
   EXPECT_EQ(*parse_history_request(to_json(history)), history);
 }
 
 // A daemon that does not know the member is asked for a directory as before.
 TEST(HistoryApi, ARequestForADirectoryDoesNotHaveTheMemberOfTheProfileAlone) {
   EXPECT_THAT(to_json(ExportRequest()), testing::Not(HasSubstr("profile_only")));
+  EXPECT_THAT(to_json(ExportRequest()), testing::Not(HasSubstr("event")));
 }
 
 TEST(HistoryApi, AnEmptyRequestIsAboutEverything) {
@@ -88,6 +91,7 @@ TEST(HistoryApi, TheErrorOfAnInvalidRequestNamesTheReason) {
       {R"({"target":{"containers":[".."]}})", ".."},
       {R"({"target":{"containers":["1","2","3","4","5","6","7","8","9"]}})", "containers"},
       {R"({"target":{"unit":["a"]}})", "unit"},
+      {R"({"event":"wall"})", "wall"},
       {"[]", "object"},
   };
   for (const auto& [json, named] : exports) {
@@ -98,7 +102,8 @@ TEST(HistoryApi, TheErrorOfAnInvalidRequestNamesTheReason) {
   }
   for (const char* json : {R"({"limit":0})", R"({"limit":1001})", R"({"limit":"all"})",
                            R"({"targets":{}})", R"({"since_ms":2,"until_ms":1})", R"({"groups":0})",
-                           R"({"groups":101})", R"({"limit":1000,"groups":11})"}) {
+                           R"({"groups":101})", R"({"limit":1000,"groups":11})",
+                           R"({"event":"runnable"})"}) {
     const auto request = parse_history_request(json);
     ASSERT_FALSE(request) << json;
     EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument) << json;

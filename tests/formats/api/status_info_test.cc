@@ -107,6 +107,13 @@ TEST(StatusInfo, ReadBackIsEqual) {
   EXPECT_EQ(*parse_status_info(to_json(a_status())), a_status());
 }
 
+TEST(StatusInfo, WindowsOfOffCpuComeBackAsTheyWere) {
+  StatusInfo status = a_status();
+  status.continuous_off_cpu = status.continuous;
+  status.continuous_off_cpu->frequency_hz = 0;
+  EXPECT_EQ(*parse_status_info(to_json(status)), status);
+}
+
 TEST(StatusInfo, TextIsAsTheDocumentSays) {
   EXPECT_EQ(
       to_json(a_status()),
