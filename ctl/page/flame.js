@@ -118,13 +118,13 @@ export function chooseColors(tree, values, mode, palette) {
   if (mode !== "library") {
     const legend = ["native", "kernel", "runtime"].map((name) => ({name, color: palette[name]}));
     // Of wall-clock time, the outermost frame is the state of all below.
-    const states = {"[blocked]": palette.rose, "[runnable]": palette.yellow};
+    const states = new Map([["[blocked]", palette.rose], ["[runnable]", palette.yellow]]);
     const ofNode = [];
     for (let i = 1; i < tree.count; ++i) {
       const above = tree.parent[i];
-      ofNode[i] = above === 0 || isLabel(tree, above) ? states[nameOf(tree, i)] : ofNode[above];
+      ofNode[i] = above === 0 || isLabel(tree, above) ? states.get(nameOf(tree, i)) : ofNode[above];
     }
-    if (ofNode.some(Boolean)) legend.push(...Object.entries(states).map(([name, color]) => ({name, color})));
+    if (ofNode.some(Boolean)) legend.push(...[...states].map(([name, color]) => ({name, color})));
     return {colorOf: (fn, node) => ofNode[node] ?? legend[kind[fn]].color, legend};
   }
   const sums = new Map();

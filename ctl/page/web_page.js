@@ -36,6 +36,7 @@ export class WebPage extends FlamePage {
       hover: (text) => { this.times.textContent = text || this.rangesText(); }});
     this.list = new WebList((target, isMore) => this.chooseTarget(target, isMore), (filter) => this.update({filter}, {replace: true}));
     this.names = button("Full names", "Whole names (l)", () => this.switchNames());
+    this.idle = button("Idle threads", "Threads that wait for work all the time, too", () => this.update({idle: !this.state.idle, zoom: ""}));
     this.views = Object.entries(VIEWS).map(([view, name], i) => button(name, name + " (" + (i + 1) + ")", () => this.update({view})));
     this.sides = {callers: this.makeSide("callers"), callees: this.makeSide("callees")};
     this.side = this.sides.callees;
@@ -48,7 +49,7 @@ export class WebPage extends FlamePage {
       this.times), this.timeline.legend);
     place.append(
       element("header", {}, this.heading, this.scopeText, element("div.tools", {role: "toolbar"},
-        element("span.views", {}, ...this.views), this.search, this.match, this.icicle, this.color, this.names, this.withTable, this.all,
+        element("span.views", {}, ...this.views), this.search, this.match, this.icicle, this.color, this.names, this.idle, this.withTable, this.all,
         button("Reload", "Read what is new (r)", () => this.readAgain()))),
       this.past, this.error, this.crumbs, this.chips,
       element("main", {}, this.list.box, this.picture.box, this.sandwich, this.lines, this.table.box),
@@ -102,7 +103,7 @@ export class WebPage extends FlamePage {
   }
 
   apply(change) {
-    const {view, table, range, base, span, target, heat, names, filter} = this.state;
+    const {view, table, range, base, span, target, heat, names, idle, filter} = this.state;
     for (const slot of ["diff", "lines", "callers", "callees"]) if (slot !== view && !this.shownSides[slot]) this.forget(slot);
     if (this.source && (!this.isHistory || range !== "")) this.ask();
     this.picture.box.hidden = view !== "flame" && view !== "diff";
@@ -117,6 +118,8 @@ export class WebPage extends FlamePage {
     this.times.textContent = this.rangesText();
     this.list.mark(target, filter);
     this.names.ariaPressed = names === "full";
+    this.idle.ariaPressed = idle;
+    this.idle.hidden = !idle && !this.json?.idle;
   }
 
   rangesText() {

@@ -13,6 +13,7 @@ export const WEB_INITIAL = {
   target: [],  // "unit:nginx.service", "pid:812"
   fn: "",      // the function of a sandwich, or of lines
   names: "short",  // or "full"
+  idle: false,     // threads that wait for work all the time, too
   filter: "",  // of the list
 };
 export const WEB_CHOICES = {...CHOICES, view: Object.keys(VIEWS), names: ["short", "full"]};
@@ -28,8 +29,9 @@ export function textOfRange(range) {
 }
 
 // Pairs, as ctl/web/view_fields.h has them: which samples, which stacks of them, and the base.
-export function sampleFields({range, target}, prefix = "") {
+export function sampleFields({range, target, idle}, prefix = "") {
   const fields = target.map((one) => one.split(/:(.*)/s).slice(0, 2));
+  if (idle) fields.push(["idle", 1]);
   const times = rangeOf(range);
   return times ? [...fields, [prefix + "since", times.since], [prefix + "until", times.until]] : fields;
 }

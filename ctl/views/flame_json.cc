@@ -135,7 +135,7 @@ std::optional<std::int64_t> period_of(const CallTree& tree, const std::vector<Sa
 }
 
 std::string heading_of_page(const ViewScope& scope) {
-  const std::string idle = idle_text(scope);
+  const std::string idle = idle_sum_text(scope);
   return scope_text(scope) + (idle.empty() ? "" : "; " + idle);
 }
 
@@ -171,6 +171,7 @@ std::string flame_json(const CallTree& tree, std::string_view title, const Funct
   const bool is_of_cpu = !is_of_blocks(scope.time_kind);
   if (scope.duration_ns > 0 && is_of_cpu) head.emplace("duration_ns", scope.duration_ns);
   if (!is_of_cpu) head.emplace("noun", scope.has_counts ? kind_names(scope.time_kind).noun : "");
+  if (scope.idle != SampleValue()) head.emplace("idle", true);
   if (tree.left_out != 0) head.emplace("left_out", tree.left_out);
   if (period) head.emplace("period_ns", *period);
 

@@ -178,13 +178,18 @@ std::string scope_text(const ViewScope& scope) {
   return text;
 }
 
-std::string idle_text(const ViewScope& scope) {
+std::string idle_sum_text(const ViewScope& scope) {
   if (scope.idle == SampleValue() || scope.duration_ns <= 0) return {};
   const double threads =
       static_cast<double>(scope.idle.cpu_ns) / static_cast<double>(scope.duration_ns);
   const auto whole = static_cast<std::uint64_t>(std::max(std::llround(threads), 1LL));
   return "idle: " + cpu_time_text(scope.idle.cpu_ns) + ", as " + counted(whole, "thread") +
-         " all the time (--idle shows them)";
+         " all the time";
+}
+
+std::string idle_text(const ViewScope& scope) {
+  const std::string sum = idle_sum_text(scope);
+  return sum.empty() ? sum : sum + " (--idle shows them)";
 }
 
 std::string report_text(const Report& report, const ViewLimits& limits, const Screen& screen) {

@@ -45,7 +45,9 @@ struct ViewLimits {
 // CPU", with the share that is shown where that is not all.
 [[nodiscard]] std::string scope_text(const ViewScope& scope);
 
-// "idle: 32 min 20 s, as 46 threads all the time (--idle shows them)"; empty: nothing is idle.
+// "idle: 32 min 20 s, as 46 threads all the time", and with the option that shows them; empty:
+// nothing is idle.
+[[nodiscard]] std::string idle_sum_text(const ViewScope& scope);
 [[nodiscard]] std::string idle_text(const ViewScope& scope);
 
 [[nodiscard]] std::string report_text(const Report& report, const ViewLimits& limits,

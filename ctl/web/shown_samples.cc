@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "ctl/sources/target_labels.h"
+#include "ctl/views/idle.h"
+#include "ctl/views/time_kind.h"
 #include "ctl/web/session_timeline.h"
 
 namespace profd {
@@ -35,7 +37,8 @@ bool ShownSamples::is_current(const Kept& kept) const {
   return std::chrono::steady_clock::now() - kept.read < kLiveAge;
 }
 
-Result<Source> ShownSamples::open(const TimeRange& range, const TargetRequest& target) {
+Result<Source> ShownSamples::open(const TimeRange& range, const TargetRequest& target,
+                                  bool has_idle) {
   SourceRequest request = source_;
   request.range = range;
   const bool narrows = !source_.target.empty() && !target.empty();
@@ -46,16 +49,21 @@ Result<Source> ShownSamples::open(const TimeRange& range, const TargetRequest& t
     if (auto kept = keep_target(target, source->samples); !kept) return kept.error();
   }
   if (!is_history()) keep_range(range, source->samples);
+  if (!has_idle) fold_idle(source->samples);
   if (!source->samples.rows().empty()) return source;
   return fail(ErrorCode::kNotFound, source->title + " has no samples",
-              "nothing used the CPU then, or too little for a sample");
+              is_of_blocks(source->samples.time_kind)
+                  ? "no thread of it was off the CPU then"
+                  : "nothing used the CPU then, or too little for a sample");
 }
 
 Result<std::shared_ptr<const Source>> ShownSamples::get(const TimeRange& range,
-                                                        const TargetRequest& target) {
+                                                        const TargetRequest& target,
+                                                        bool has_idle) {
   const auto known = std::ranges::find_if(kept_, [&](const Kept& kept) {
     const bool has_times = is_history() || kept.source->samples.times();
-    return (!has_times || kept.range == range) && kept.target == target;
+    return (!has_times || kept.range == range) && kept.target == target &&
+           kept.has_idle == has_idle;
   });
   if (known != kept_.end()) {
     Kept kept = std::move(*known);
@@ -67,11 +75,12 @@ Result<std::shared_ptr<const Source>> ShownSamples::get(const TimeRange& range,
   }
   // Makes room first: both together may be more than there is.
   while (kept_.size() >= kMostKept) kept_.pop_back();
-  auto opened = open(range, target);
+  auto opened = open(range, target, has_idle);
   if (!opened) return opened.error();
   auto shared = std::make_shared<const Source>(std::move(*opened));
   kept_.push_front({.range = range,
                     .target = target,
+                    .has_idle = has_idle,
                     .read = std::chrono::steady_clock::now(),
                     .source = shared});
   return shared;

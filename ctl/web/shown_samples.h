@@ -23,19 +23,23 @@ class ShownSamples {
   // The source is the history. Samples of a session may have times, too.
   [[nodiscard]] bool is_history() const { return source_.name.empty(); }
 
-  // Where samples have no times, `range` is not looked at. kNotFound: there are no samples.
+  // Where samples have no times, `range` is not looked at. Without `has_idle`, samples of idle
+  // threads are left out (idle.h). kNotFound: there are no samples.
   [[nodiscard]] Result<std::shared_ptr<const Source>> get(const TimeRange& range,
-                                                          const TargetRequest& target);
+                                                          const TargetRequest& target,
+                                                          bool has_idle = false);
 
  private:
   struct Kept {
     TimeRange range;
     TargetRequest target;
+    bool has_idle = false;
     std::chrono::steady_clock::time_point read;
     std::shared_ptr<const Source> source;
   };
 
-  [[nodiscard]] Result<Source> open(const TimeRange& range, const TargetRequest& target);
+  [[nodiscard]] Result<Source> open(const TimeRange& range, const TargetRequest& target,
+                                    bool has_idle);
   [[nodiscard]] bool is_current(const Kept& kept) const;
 
   Client& client_;

@@ -82,6 +82,7 @@ Result<ViewFields> read_view_fields(const WebRequest& request, const TimeRange& 
   if (!patterns) return patterns.error();
   fields.patterns = std::move(*patterns);
   if (request.field("names") == "full") fields.names = NameForm::kFull;
+  fields.has_idle = request.field("idle") == "1";
   if (const std::string by(request.field("by")); !by.empty()) {
     auto keys = parse_group_keys(by);
     if (!keys) return keys.error();

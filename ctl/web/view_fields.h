@@ -3,7 +3,9 @@
 //     since, until               milliseconds since 1970; absent: those of the command line
 //     pid, comm, unit, container, cgroup, uid          targets, each as often as needed
 //     focus, ignore, hide        regular expressions; focus_name, hide_name: names as they are
-//     shown names                      short or full by                         as --by
+//     names                      short or full
+//     by                         as --by
+//     idle                       1: as --idle
 
 #pragma once
 
@@ -24,6 +26,7 @@ struct ViewFields {
   TargetRequest target;
   SelectionPatterns patterns;
   NameForm names = NameForm::kShort;
+  bool has_idle = false;  // threads that wait all the time
   std::vector<GroupKey> by{GroupKey::kFunction};
 };
 

@@ -93,7 +93,7 @@ Result<WebViews::Shown> WebViews::open(const WebRequest& request) {
   auto fields = read_view_fields(request, samples_.source().range);
   if (!fields) return fields.error();
   fields->patterns = narrowed(patterns_, std::move(fields->patterns));
-  auto source = samples_.get(fields->range, fields->target);
+  auto source = samples_.get(fields->range, fields->target, fields->has_idle);
   if (!source) return source.error();
   return Shown{.fields = std::move(*fields), .source = std::move(*source)};
 }
@@ -222,7 +222,7 @@ Result<std::string> WebViews::diff(const WebRequest& request) {
   if (!shown) return shown.error();
   const auto range = read_range(request, samples_.source().range, "base_");
   if (!range) return range.error();
-  const auto base = samples_.get(*range, shown->fields.target);
+  const auto base = samples_.get(*range, shown->fields.target, shown->fields.has_idle);
   if (!base) return base.error();
   const ViewFields& fields = shown->fields;
   const Selection base_selection((*base)->samples, fields.patterns);

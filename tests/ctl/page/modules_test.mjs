@@ -326,6 +326,7 @@ test("a link of profctl web has its whole state", () => {
   const read = state.stateOf("#" + state.fragmentOf(all, webState.WEB_INITIAL), webState.WEB_INITIAL, webState.WEB_CHOICES);
   assert.deepEqual(read, all);
   assert.deepEqual(webState.sampleFields(all), [["unit", "a:b.service"], ["pid", "7"], ["since", 100], ["until", 220]]);
+  assert.deepEqual(webState.sampleFields({range: "", target: [], idle: true}), [["idle", 1]]);
   assert.deepEqual(webState.stackFields({focus: "f", hide: ["g", "h"]}), [["hide_name", "g"], ["hide_name", "h"], ["focus_name", "f"]]);
   assert.deepEqual(webState.stackFields({focus: "", hide: [], names: "full"}), [["names", "full"]]);
   for (const text of ["", "5", "5-5", "x-7", "9-3"]) assert.equal(webState.rangeOf(text), null);
