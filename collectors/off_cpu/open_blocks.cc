@@ -478,14 +478,16 @@ void OpenBlocks::close(SessionSlot slot,
   Parts::Session& session = parts.sessions[slot];
   std::unordered_set<std::uint64_t> listed;
   if (open_ids) listed.insert(open_ids->begin(), open_ids->end());
+  // The window that continues this one would wait for a lost end too, and the next ones.
+  const std::uint32_t with_next = parts.wanting(slot_bit(slot), session.opened_ns);
   for (auto place = parts.blocks.begin(); place != parts.blocks.end();) {
     Parts::Block& block = place->second;
     if ((block.sessions & slot_bit(slot)) == 0) {
       ++place;
       continue;
     }
-    block.sessions &= ~slot_bit(slot);
     const bool is_open = !open_ids || listed.contains(place->first);
+    block.sessions &= ~(is_open ? slot_bit(slot) : with_next);
     if (is_open) {
       parts.count(block, block.sample ? &block.sample->view : nullptr, slot_bit(slot),
                   {.end_ns = session.end_ns, .is_ongoing = true});

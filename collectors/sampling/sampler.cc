@@ -42,6 +42,8 @@ constexpr std::chrono::milliseconds kOpenTimeout{100};
 constexpr std::chrono::milliseconds kHotplugInterval{1500};
 constexpr std::chrono::microseconds kTickTime{500};
 constexpr std::chrono::seconds kMaxBalancedAge{6};
+// Of open blocks, in one drain: each takes some microseconds.
+constexpr std::size_t kMaxListedAtOnce = 4096;
 
 Rank rank_of(const Target& target) {
   if (target.restrict_to) return Rank::kUnprivileged;
@@ -111,6 +113,13 @@ class KernelSampler final : public Sampler, private SampleSink {
   void detach_unneeded_hooks() override;
 
  private:
+  // A list of open blocks, which is passed on in parts: a host may have 100,000.
+  struct OpenListing {
+    std::string bytes{};
+    std::vector<WholeBlockView> blocks{};  // borrow the bytes
+    std::size_t next = 0;
+  };
+
   // A session's place. The kernel's counters only grow, so a slot's counts are those since its
   // start.
   struct Slot {
@@ -122,6 +131,7 @@ class KernelSampler final : public Sampler, private SampleSink {
     bool has_targets = false;  // all of them are in the filter
     bool has_blocks_begun = false;
     SwitchWatch::OpenList open_list{};  // that of the begin, and later that of the end
+    OpenListing listing{};              // of it, once it was made
     // Since no tick matches it:
     std::optional<std::uint64_t> grace_period{};
     std::uint64_t opens = 0;  // MappedFiles::submitted() by then
@@ -129,6 +139,7 @@ class KernelSampler final : public Sampler, private SampleSink {
     bool is_listed = false;  // the list of the end was made, or could not be
     std::optional<std::vector<std::uint64_t>> open_ids{};  // of the last list
 
+    [[nodiscard]] bool is_listing() const { return open_list.valid() || !listing.blocks.empty(); }
     [[nodiscard]] bool waits_for_list() const {
       return has_blocks_begun && grace_period && !is_listed;
     }
@@ -154,7 +165,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   void take_slot(SessionSlot slot, const EventUse& use, EventKind kind, const SessionOwner& owner);
   Result<bool> begin(SessionSlot slot);
   bool take_open_list(Slot& place);
-  void list_ending_blocks();
+  bool list_ending_blocks();
   void deliver_tick(const SampleView& sample);
   void wait_for_last_samples(SessionSlot slot);
   bool settle(SessionSlot slot);
@@ -305,37 +316,52 @@ Result<bool> KernelSampler::begin(SessionSlot slot) {
     open_blocks_->begin(slot, monotonic_now_ns());
     place.open_list = switch_watch_->list_open_blocks();
   }
-  return !place.open_list.valid() || take_open_list(place);
+  return !place.is_listing() || take_open_list(place);
 }
 
-// Passes on the blocks of a list that was made, and keeps their ids. False: it is not made yet.
+// Passes on blocks of a list that was made, and keeps their ids. False: it is not made yet, or has
+// more.
 bool KernelSampler::take_open_list(Slot& place) {
-  if (!KernelCalls::has_returned(place.open_list)) return false;
-  place.open_ids.reset();
-  const auto bytes = place.open_list.get();
-  if (!bytes) return true;
-  const auto blocks = parse_open_blocks(std::as_bytes(std::span(*bytes)));
-  if (!blocks) return true;
-  place.open_ids.emplace();
-  place.open_ids->reserve(blocks->size());
-  for (const WholeBlockView& block : *blocks) {
+  OpenListing& listing = place.listing;
+  if (place.open_list.valid()) {
+    if (!KernelCalls::has_returned(place.open_list)) return false;
+    place.open_ids.reset();
+    listing = OpenListing();
+    auto bytes = place.open_list.get();
+    if (!bytes) return true;
+    listing.bytes = std::move(*bytes);
+    auto blocks = parse_open_blocks(std::as_bytes(std::span(listing.bytes)));
+    if (!blocks) return true;
+    listing.blocks = std::move(*blocks);
+    place.open_ids.emplace();
+    place.open_ids->reserve(listing.blocks.size());
+  }
+  const std::size_t end = std::min(listing.blocks.size(), listing.next + kMaxListedAtOnce);
+  for (; listing.next < end; ++listing.next) {
+    const WholeBlockView& block = listing.blocks[listing.next];
     place.open_ids->push_back(block.id);
     unwinding_->on_record(Record(block));
   }
+  if (end < listing.blocks.size()) return false;
+  listing = OpenListing();
   return true;
 }
 
-// Of slots that no switch matches any more: then no block of theirs begins after the list.
-void KernelSampler::list_ending_blocks() {
+// Of slots that no switch matches any more: then no block of theirs begins after the list. True:
+// there are more at once.
+bool KernelSampler::list_ending_blocks() {
+  bool has_more = false;
   for (Slot& place : slots_) {
     if (!place.waits_for_list()) continue;
-    if (place.open_list.valid()) {
+    if (place.is_listing()) {
       place.is_listed = take_open_list(place);
+      has_more = has_more || !place.listing.blocks.empty();
     } else if (programs_->grace_periods().is_over(*place.grace_period)) {
       place.open_list = switch_watch_->list_open_blocks();
       place.is_listed = !place.open_list.valid();
     }
   }
+  return has_more;
 }
 
 // Of a session that failed to start. The slot is released at a later start, and the programs at the
@@ -389,6 +415,7 @@ void KernelSampler::wait_for_last_samples(SessionSlot slot) {
   slots_[slot].opens = files_.submitted();
   slots_[slot].opens_end = Clock::now() + kOpenTimeout;
   slots_[slot].open_list = {};  // one of the begin is none of the end
+  slots_[slot].listing = {};
 }
 
 bool KernelSampler::is_settled(SessionSlot slot) const {
@@ -433,7 +460,7 @@ bool KernelSampler::drain() {
   const bool has_records = records_->drain();
   const bool has_more = unwinding_->poll() || has_records;
   const Clock::time_point now = Clock::now();
-  list_ending_blocks();
+  const bool lists_more = list_ending_blocks();
   open_blocks_->tick(monotonic_now_ns());
   switch_watch_->tick(now);
   if (now >= next_refresh_) {
@@ -441,7 +468,7 @@ bool KernelSampler::drain() {
     events_->refresh();
     (void)balanced_counters();
   }
-  return has_more;
+  return has_more || lists_more;
 }
 
 void KernelSampler::on_sample(const SampleView& sample) noexcept {

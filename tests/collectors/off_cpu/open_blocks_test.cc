@@ -444,6 +444,19 @@ TEST_F(OpenBlocksTest, AWindowsBlockThatEndsAfterTheMoveCountsInBoth) {
   EXPECT_EQ(blocks_.ledger(0).ongoing, (BlockTerm{.blocks = 1, .ns = 49'900 * kUs}));
 }
 
+// Finds a block that each window of the history keeps and counts as lost again.
+TEST_F(OpenBlocksTest, AWindowsBlockWhoseEndIsLostIsNotInTheNextOne) {
+  open(0, 0);
+  start(5, 100);
+  start(6, 100);
+  blocks_.move(0, 1, 50'000 * kUs);
+  blocks_.close(0, std::vector<std::uint64_t>{6});
+  EXPECT_EQ(blocks_.ledger(0).no_end, 1U);
+  EXPECT_EQ(blocks_.size(), 1U);
+  end(6, 60'000);
+  EXPECT_EQ(delivered_us(2), 10'000U);
+}
+
 // A thread that sleeps for three windows, and was not chosen: the list after each move has it.
 TEST_F(OpenBlocksTest, ABlockOfManyWindowsIsInEachOfThem) {
   open(0, 0);

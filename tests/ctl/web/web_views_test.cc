@@ -30,6 +30,7 @@
 #include "formats/profile/pprof_writer.h"
 #include "formats/profile/sample_times.h"
 #include "tests/ctl/profctl_fixture.h"
+#include "tests/ctl/views/block_profile.h"
 #include "tests/ctl/views/flame_file.h"
 #include "tests/ctl/views/pprof_traces.h"
 #include "tests/ctl/views/random_profile.h"
@@ -88,6 +89,22 @@ TEST_F(WebViewsTest, TheTableHasTheSumsOfAllTraces) {
   const json::value table = data(file, "/api/table?names=full");
   EXPECT_EQ(test::row_sums(table.at("rows")), test::function_sums(test::traces_of(file)));
   EXPECT_EQ(table, profctl_json({"report", file, "--names", "full"}));
+}
+
+// Finds a page that has nearly all of its time in threads that wait for work.
+TEST_F(WebViewsTest, IdleThreadsAreLeftOutUnlessTheyAreAskedFor) {
+  test::BlockProfile blocks;  // of a minute
+  blocks.add({"take_lock"}, {.wait = "futex"}, 100, 2 * test::kSecond);
+  blocks.add({"event_loop"}, {.wait = "epoll"}, 60, 300 * test::kSecond);
+  const std::string file = scratch_.write("waits.pb.gz", encode_pprof_gzip(blocks.profile()));
+  const json::value left = data(file, "/api/flame");
+  EXPECT_EQ(left.at("all").at("cpu_ns").as_int64(), 2 * test::kSecond);
+  EXPECT_TRUE(left.at("idle").as_bool());
+  EXPECT_THAT(left.at("scope").as_string().c_str(), HasSubstr("idle: 5 min, as 5 threads"));
+  const json::value all = data(file, "/api/flame?idle=1");
+  EXPECT_EQ(all.at("all").at("cpu_ns").as_int64(), 302 * test::kSecond);
+  EXPECT_FALSE(all.as_object().contains("idle"));
+  EXPECT_EQ(data(file, "/api/table?idle=1").at("rows").as_array().size(), 2U);
 }
 
 TEST_F(WebViewsTest, TheTableOfATargetAndFilterIsThatOfReport) {
