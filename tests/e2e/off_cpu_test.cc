@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <ostream>
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -343,6 +345,44 @@ TEST_F(OffCpuTest, AUserSeesTheKernelAsOneFrame) {
       EXPECT_THAT(frame, Not(AnyOf(HasSubstr("futex_wait"), HasSubstr("do_syscall"))));
     }
   }
+}
+
+// What was this program waiting for then: of a window that a session never asked for.
+TEST_F(OffCpuTest, TheHistoryKeepsWhatAProgramWaitedFor) {
+  const std::filesystem::path config = directory_.path() / "profd.toml";
+  std::ofstream(config) << "[continuous]\nenabled = true\nwindow = \"2s\"\noff_cpu = true\n";
+  Daemon::Options options;
+  options.arguments = {"--config", config};
+  const Daemon daemon(std::move(options));
+  const auto windows = [&daemon] { return daemon.status().continuous_off_cpu; };
+  ASSERT_TRUE(windows());
+  ASSERT_TRUE(eventually([&] { return windows()->windows >= 1; }));
+  const Ended ended = run(waits({"stall", "4", "1000"}));
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const std::uint64_t kept = windows()->windows;
+  ASSERT_TRUE(eventually([&] { return windows()->windows >= kept + 3; }));
+  EXPECT_THAT(windows()->failed, IsEmpty());
+  const std::filesystem::path path = directory_.path() / "history.pb.gz";
+  const Ended exported = daemon.profctl(
+      {"export", "--event", "off-cpu", "--last", "1h", "-n", "waits", "-o", path});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  const BlockRows rows = BlockRows::read(path);
+  EXPECT_EQ(rows.default_type(), kOffCpuType);
+  const OwnWait own = OwnWaits::parse(ended.out).function("stall_among_short_waits");
+  const BlockSum stalls = rows.with({{"wait", "sleep"}});
+  EXPECT_GE(stalls.ns, 0.9 * own.ns);
+  const Ended report = daemon.profctl(
+      {"report", "--event", "off-cpu", "--last", "1h", "-n", "waits", "--by", "wait"});
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_THAT(report.out, HasSubstr("off the CPU"));
+  EXPECT_EQ(daemon.profctl({"history", "--event", "off-cpu"}).status, 0);
+}
+
+// Without the option there is nothing, and the error says which one.
+TEST_F(OffCpuTest, TheHistoryWithoutBlocksSaysHowToKeepThem) {
+  const Ended ended = daemon_.profctl({"report", "--event", "off-cpu", "--last", "10m"});
+  EXPECT_EQ(ended.status, 4);
+  EXPECT_THAT(ended.err, HasSubstr("off_cpu = true"));
 }
 
 TEST_F(OffCpuTest, AFrequencyIsRefusedWithWhatToUse) {

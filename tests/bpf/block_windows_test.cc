@@ -1,0 +1,130 @@
+// Windows of blocks on this kernel: a block that goes on is in each window, with its part.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/bpf/sampling_test.h"
+
+namespace profd::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A thread of this process that reads from an empty pipe until it is woken.
+class WindowSleeper {
+ public:
+  WindowSleeper() {
+    EXPECT_EQ(::pipe(pipe_.data()), 0);
+    thread_ = std::thread([this] {
+      tid_ = static_cast<std::uint32_t>(::gettid());
+      char byte = 0;
+      EXPECT_EQ(::read(pipe_[0], &byte, 1), 1);
+    });
+    while (tid_ == 0) std::this_thread::sleep_for(milliseconds(1));
+  }
+  WindowSleeper(const WindowSleeper&) = delete;
+  WindowSleeper& operator=(const WindowSleeper&) = delete;
+  ~WindowSleeper() {
+    if (thread_.joinable()) wake();
+    for (const int fd : pipe_) ::close(fd);
+  }
+
+  void wake() {
+    EXPECT_EQ(::write(pipe_[1], "x", 1), 1);
+    thread_.join();
+  }
+  [[nodiscard]] std::uint32_t tid() const { return tid_; }
+
+ private:
+  std::array<int, 2> pipe_{};
+  std::atomic<std::uint32_t> tid_ = 0;
+  std::thread thread_;
+};
+
+class BlockWindowsTest : public SamplingTest {
+ protected:
+  struct Sum {
+    std::uint64_t blocks = 0;
+    std::uint64_t ns = 0;
+    bool is_ongoing = false;
+  };
+  // Of a thread in a slot, of all that was delivered since the last call.
+  Sum take_sum(std::uint32_t tid, SessionSlot slot) {
+    Sum sum;
+    for (const StoredSample& sample : sink_.samples) {
+      const SampleView& view = sample.view;
+      if (view.tid != tid || view.sessions != 1U << slot) continue;
+      sum.blocks += view.count;
+      sum.ns += view.block.ns;
+      sum.is_ongoing = sum.is_ongoing || view.block.is_ongoing;
+    }
+    sink_.samples.clear();
+    return sum;
+  }
+};
+
+constexpr int kMsOfWindow = 300;
+constexpr std::uint64_t kNsOfWindow = 1'000'000 * std::uint64_t{kMsOfWindow};
+
+// Finds: a block that one window alone has, or both whole; one that is lost where a slot is used
+// again; and a kernel that does not list it after a move.
+TEST_F(BlockWindowsTest, ABlockIsInEachWindowThatItGoesOnIn) {
+  WindowSleeper sleeper;
+  Target target = target_of_all();
+  target.is_window = true;
+  const auto began = std::chrono::steady_clock::now();
+  SessionSlot slot = start(target, event_of("off-cpu", 0));
+  std::uint64_t ns = 0;
+  for (int window = 0; window < 4; ++window) {
+    collect_for(milliseconds(kMsOfWindow));
+    const auto next = sampler_->move_to_new_slot(slot);
+    ASSERT_TRUE(next) << next.error().message;
+    collect_until([&] { return sampler_->is_settled(slot); });
+    (void)stop_balanced(slot);
+    const Sum sum = take_sum(sleeper.tid(), slot);
+    EXPECT_EQ(sum.blocks, 1U) << window;
+    EXPECT_GE(sum.ns, kNsOfWindow / 10 * 9) << window;
+    EXPECT_TRUE(sum.is_ongoing) << window;
+    ns += sum.ns;
+    slot = *next;
+  }
+  sleeper.wake();
+  collect_until([&] { return !sink_.samples.empty(); });
+  (void)stop_balanced(slot);
+  const Sum last = take_sum(sleeper.tid(), slot);
+  EXPECT_GE(last.blocks, 1U);
+  ns += last.ns;
+  const auto passed = std::chrono::steady_clock::now() - began;
+  EXPECT_LE(ns, static_cast<std::uint64_t>(
+                    std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count()));
+}
+
+// The rate of windows holds while no session wants blocks: 200 walks in a burst and 2,000 a second
+// would be those of a session.
+TEST_F(BlockWindowsTest, TakeFewStacks) {
+  Target target = target_of_all();
+  target.is_window = true;
+  const SessionSlot slot = start(target, event_of("off-cpu", 0));
+  const std::uint64_t before = sampler_->off_cpu_stats().value().walks;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  collect_until([&] {
+    for (int i = 0; i < 100; ++i) std::this_thread::sleep_for(std::chrono::microseconds(10));
+    return std::chrono::steady_clock::now() >= end;
+  });
+  const std::uint64_t walks = sampler_->off_cpu_stats().value().walks - before;
+  (void)stop_balanced(slot);
+  const auto cpus = static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
+  EXPECT_GE(walks, 20U);
+  EXPECT_LE(walks, 1000 * cpus);  // about 200 a CPU; the scale of the chances adapts at first
+}
+
+}  // namespace
+}  // namespace profd::test
