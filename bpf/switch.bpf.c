@@ -140,7 +140,6 @@ static __always_inline void profd_sample_block(void *ctx, struct profd_thread *t
 	sample->time_ns = now;
 	sample->period = 1;
 	sample->event_set = 0;
-	sample->sessions = thread->open_sessions;
 	scratch->block.id = profd_draw_id(here, now);
 	scratch->block.chance = here->chance;
 	scratch->block.state = thread->state;
@@ -165,7 +164,8 @@ static __always_inline void profd_sample_block(void *ctx, struct profd_thread *t
 }
 
 /* Matches a chosen block again, since rights are exact where a stack is sent, and counts the walk.
- * False if no session wants it any more. */
+ * Sets the sessions of the sample, which are not read from the thread again: an iterator may write
+ * those. False if no session wants it any more. */
 static __always_inline bool profd_count_walk(struct profd_thread *thread,
 					     const struct profd_filter *filter,
 					     struct task_struct *leader,
@@ -173,21 +173,25 @@ static __always_inline bool profd_count_walk(struct profd_thread *thread,
 {
 	struct profd_counters *counters = profd_counters_here();
 	struct profd_switch_counters *switches = profd_switch_counters_here();
+	struct profd_scratch *scratch = profd_scratch_here();
 
-	if (!counters || !switches)
+	if (!counters || !switches || !scratch)
 		return false;
 	counters->taken++;
 	if (thread->matched_ns != now)
 		profd_match_thread(thread, filter, leader, now);
-	thread->open_sessions = thread->sessions & profd_slots_for(filter, thread->state);
-	if (!thread->open_sessions) {
+	__u32 sessions = thread->sessions & profd_slots_for(filter, thread->state);
+
+	scratch->sample.sessions = sessions;
+	thread->open_sessions = sessions;
+	if (!sessions) {
 		counters->filtered++;
 		return false;
 	}
 	switches->walks++;
 	if (here->chance != PROFD_CERTAIN)
 		switches->walks_by_chance++;
-	profd_count_match(thread->open_sessions);
+	profd_count_match(scratch->sample.sessions);
 	return true;
 }
 

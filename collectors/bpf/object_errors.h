@@ -25,7 +25,8 @@ inline int discard_log(libbpf_print_level /*level*/, const char* /*format*/,
 }
 
 // `code` is a negative errno, `log` the verifier's, ended by NUL unless it is full. `what` is the
-// message without its reason.
+// message without its reason. The verifier's own refusals can be EACCES, and have a log: then it is
+// not a right that is missing.
 [[nodiscard]] inline Error load_error(std::string what, int code, const std::vector<char>& log) {
   std::string message = std::move(what) + ": " + std::strerror(-code);
   constexpr std::size_t kShown = 400;  // the log ends with the reason
@@ -34,7 +35,7 @@ inline int discard_log(libbpf_print_level /*level*/, const char* /*format*/,
     message += "; verifier: ";
     message += text.substr(text.size() > kShown ? text.size() - kShown : 0);
   }
-  const bool denied = code == -EPERM || code == -EACCES;
+  const bool denied = code == -EPERM || (code == -EACCES && text.empty());
   return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kUnsupported, std::move(message),
               denied ? "run profd as root or with CAP_BPF and CAP_PERFMON" : "");
 }
