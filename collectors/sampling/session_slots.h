@@ -1,8 +1,8 @@
 // The slots of sessions: which are in use, and which one a new session gets.
 //
 // The last places are kept for the higher ranks: unprivileged sessions have half of all slots, and
-// four are continuous mode's alone: for windows of the CPU time and of the time off the CPU, each of
-// which needs a second one when a window ends.
+// four are continuous mode's alone: for windows of the CPU time and of the time off the CPU, each
+// of which needs a second one when a window ends.
 //
 // A slot is not free at once when its session is over: it waits for its last samples, also where
 // the session failed to start. A user can cause that many times a second, and no session counts for

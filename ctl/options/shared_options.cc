@@ -152,7 +152,7 @@ void add_range(OptionList& list, TimeRange& range) {
 
 void add_history_event(OptionList& list, std::string& event) {
   list.option("-e,--event", "EVENT",
-              "Of the history: cpu, or off-cpu, what threads waited for, where profd keeps it [cpu]",
+              "Of the history: cpu, or off-cpu, what threads waited for, if profd keeps it [cpu]",
               event);
   list.rule([&event] { return check_history_event(event); });
 }
