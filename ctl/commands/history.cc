@@ -50,7 +50,9 @@ void print_history(const History& history, bool of_blocks, bool has_lost, const 
                       {.title = "DURATION", .kind = ColumnKind::kOptional},
                       {.title = of_blocks ? "TIME" : "SAMPLES", .is_optional = true},
                       {.title = "LOST", .is_optional = true},
-                      {.title = of_blocks ? "MOST" : "HOTTEST", .kind = ColumnKind::kName, .keeps_start = true}});
+                      {.title = of_blocks ? "MOST" : "HOTTEST",
+                       .kind = ColumnKind::kName,
+                       .keeps_start = true}});
   for (const WindowShares& window : history.windows) {
     table.add({{local_text(window.started)},
                {cpu_text(window.cpu_percent)},
