@@ -170,13 +170,19 @@ CheckReport check_service(Client& client) {
   const auto status = client.status();
   if (!status) return {check_unit(), check_socket(status), check_disk(std::nullopt)};
   const auto config = client.configuration();
-  return {check_unit(),
-          check_socket(status),
-          check_namespace(*status),
-          check_losses(status->ledger),
-          check_history(status->continuous),
-          check_config(config),
-          check_disk(state_directory(config))};
+  CheckReport report{check_unit(),
+                     check_socket(status),
+                     check_namespace(*status),
+                     check_losses(status->ledger),
+                     check_history(status->continuous),
+                     check_config(config),
+                     check_disk(state_directory(config))};
+  if (status->continuous_off_cpu && status->continuous_off_cpu->enabled) {
+    CheckPoint off_cpu = check_history(*status->continuous_off_cpu);
+    off_cpu.name = "history-off-cpu";
+    report.push_back(std::move(off_cpu));
+  }
+  return report;
 }
 
 CheckPoint check_namespace(const StatusInfo& status) {

@@ -226,6 +226,16 @@ void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
             windows.disk_bytes);
 }
 
+void add_history_off_cpu(MetricsText& out, const StatusInfo::Continuous& windows) {
+  out.gauge("profd_off_cpu_windows", "Windows of times off the CPU on the disk.", windows.windows);
+  out.counter("profd_off_cpu_windows_failed_total",
+              "Windows of times off the CPU that could not be written or removed.", "reason",
+              windows.failed);
+  out.gauge("profd_off_cpu_history_bytes",
+            "Size of the windows and hour files of times off the CPU on the disk.",
+            windows.disk_bytes);
+}
+
 }  // namespace
 
 std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
@@ -249,6 +259,9 @@ std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
   add_xray(out, status.xray);
   add_off_cpu(out, status.off_cpu.value_or(StatusInfo::OffCpu{}));
   add_history(out, status.continuous);
+  StatusInfo::Continuous off_cpu = status.continuous_off_cpu.value_or(StatusInfo::Continuous{});
+  add_reasons(off_cpu.failed, reasons.windows_failed);
+  add_history_off_cpu(out, off_cpu);
   return out.text();
 }
 

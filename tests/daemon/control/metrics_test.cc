@@ -84,6 +84,8 @@ TEST(Metrics, HaveEachReasonOfAFailedWindowFromTheStart) {
   for (const std::string_view name : reasons.windows_failed) {
     const std::string reason(name);
     EXPECT_THAT(text, HasSubstr("profd_windows_failed_total{reason=\"" + reason + "\"} 0\n"));
+    EXPECT_THAT(text,
+                HasSubstr("profd_off_cpu_windows_failed_total{reason=\"" + reason + "\"} 0\n"));
   }
   EXPECT_THAT(text, HasSubstr("\nprofd_window_last_written_timestamp_seconds 0\n"));
 }
