@@ -10,6 +10,7 @@ import gzip
 import http.server
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -172,6 +173,7 @@ class StandIn:
         self.hangs = False       # takes requests, and does not answer
         self.hung = threading.Event()
         self.server = None
+        self.reserved = None     # a socket that keeps the port while nobody listens there
         self.closes = False      # each connection, after the next answer
         self.port = port
         self.start()
@@ -218,6 +220,8 @@ class StandIn:
         self.closes = False
         self.server = Server(("127.0.0.1", self.port), Handler)
         self.port = self.server.server_port
+        if self.reserved is not None:
+            self.reserved.close()
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self) -> None:
@@ -228,6 +232,10 @@ class StandIn:
         while not self.server.is_idle:
             self.server.handle_request()
         self.server.server_close()
+        # Connections are refused there all the same, since it does not listen; no other program gets the port.
+        self.reserved = socket.socket()
+        self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.reserved.bind(("127.0.0.1", self.port))
 
     def refuse(self, problem: Exception) -> None:
         self.refused.append(str(problem))
