@@ -1,4 +1,4 @@
-// The history through profctl: a daemon that keeps windows of 2 s, and their lists and exports.
+// The history through profctl: a daemon that keeps windows of 1 s, and their lists and exports.
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -102,6 +102,12 @@ class HistoryTest : public ::testing::Test {
     return sum;
   }
 
+  // No window of this daemon ends before the export.
+  void start_again_without_windows() {
+    written(config_, "[continuous]\nenabled = true\nwindow = \"10m\"\nfrequency = 199\n");
+    daemon_.start();
+  }
+
   static std::uint64_t samples_in(const PprofProfile& profile) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < profile.samples().size(); ++i) {
@@ -120,8 +126,8 @@ class HistoryTest : public ::testing::Test {
   std::filesystem::path config_ = written(directory_.path() / "profd.toml",
                                           "[continuous]\n"
                                           "enabled = true\n"
-                                          "window = \"2s\"\n"
-                                          "frequency = 99\n");
+                                          "window = \"1s\"\n"
+                                          "frequency = 199\n");
   Daemon daemon_{{.arguments = {"--config", config_}, .process = {}}};
   std::filesystem::path output_ = directory_.path() / "out";
 };
@@ -131,9 +137,7 @@ TEST_F(HistoryTest, AnExportIsTheSumOfTheWindowsAndBothPprofsReadIt) {
   wait_for_windows_with("shares", 3);
   daemon_.stop(SIGTERM);
   const std::uint64_t expected = samples_in_windows("shares");
-  // No window of this daemon ends before the export.
-  written(config_, "[continuous]\nenabled = true\nwindow = \"10m\"\nfrequency = 99\n");
-  daemon_.start();
+  start_again_without_windows();
   const Ended exported =
       daemon_.profctl({"export", "-n", "shares", "--until", "now", "-o", output_});
   ASSERT_EQ(exported.status, 0) << exported.err;
@@ -154,7 +158,7 @@ TEST_F(HistoryTest, AnExportIsOneFileInWhichTheFramesHaveNames) {
   wait_for_windows_with("shares", 2);
   daemon_.stop(SIGTERM);
   const std::uint64_t expected = samples_in_windows("shares");
-  daemon_.start();
+  start_again_without_windows();
   const std::filesystem::path file = directory_.path() / "x.pb.gz";
   const Ended exported = daemon_.profctl({"export", "-n", "shares", "--until", "now", "-o", file});
   ASSERT_EQ(exported.status, 0) << exported.err;

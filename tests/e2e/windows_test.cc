@@ -32,7 +32,7 @@ using std::chrono_literals::operator""s;
 class WindowsTest : public ::testing::Test {
  protected:
   // Starts a profd with more lines in its configuration.
-  std::unique_ptr<Daemon> start(const std::string& more = "window = \"2s\"\nfrequency = 499\n") {
+  std::unique_ptr<Daemon> start(const std::string& more = "window = \"1s\"\nfrequency = 499\n") {
     std::ofstream(config_) << "[continuous]\nenabled = true\n" << more;
     Daemon::Options options;
     options.arguments = {"--config", config_};
@@ -160,8 +160,9 @@ TEST_F(WindowsTest, TheCurrentWindowIsWrittenOnSigterm) {
   for (const std::string& name : names(*daemon)) expect_whole(*daemon, name);
 }
 
+// Its windows are long enough that none ends between the second start and the question after it.
 TEST_F(WindowsTest, ARestartKeepsTheWindows) {
-  const auto daemon = start();
+  const auto daemon = start("window = \"2s\"\nfrequency = 499\n");
   Process busy({workload("shares"), "60"});
   ASSERT_TRUE(wait_for_windows(*daemon, 2));
   EXPECT_EQ(daemon->stop(SIGTERM).status, 0);
@@ -176,7 +177,7 @@ TEST_F(WindowsTest, ARestartKeepsTheWindows) {
 }
 
 TEST_F(WindowsTest, AKilledDaemonLeavesOnlyWholeWindows) {
-  const auto daemon = start("window = \"2s\"\nfrequency = 99\n");
+  const auto daemon = start("window = \"1s\"\nfrequency = 99\n");
   Process busy({workload("family"), "60", "storm"});
   for (int round = 0; round < 4; ++round) {
     const std::size_t before = names(*daemon).size();
