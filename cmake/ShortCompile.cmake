@@ -5,6 +5,8 @@
 #     Asio and gmock, is then compiled once for eight sources. Names of a folder's unnamed namespaces are therefore unique.
 #     -DCMAKE_UNITY_BUILD_BATCH_SIZE=N compiles N together: clang-tidy reads whole folders.
 #   - Tests, whose set has gmock, are compiled without optimization: it takes as long as all else. What they test has it.
+#     Those whose set has Asio too have no debug information in builds with -g1: a name in a backtrace needs none. The
+#     others have it, since oracle.names compares the lines of formats_test.
 # -DCMAKE_UNITY_BUILD=OFF, or ccache, compiles each source alone: for who edits one and waits for it.
 
 if(NOT DEFINED CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
@@ -35,6 +37,9 @@ endfunction()
 function(profd_optimize_no_tests target set)
   if(set MATCHES gmock)
     target_compile_options(${target} PRIVATE -O0)
+  endif()
+  if(set STREQUAL asio_gmock)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-g0>)
   endif()
 endfunction()
 
