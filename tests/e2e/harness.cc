@@ -23,7 +23,11 @@
 namespace profd::e2e {
 namespace {
 
-constexpr auto kPollInterval = std::chrono::milliseconds(10);
+// Most conditions start profctl, which takes CPU time of other tests: those that take long are
+// asked less often.
+constexpr std::chrono::steady_clock::duration kShortestPoll = std::chrono::milliseconds(10);
+constexpr std::chrono::steady_clock::duration kLongestPoll = std::chrono::milliseconds(50);
+constexpr int kPollsOfTimeWaited = 10;
 
 std::filesystem::path temporary_file() {
   std::string pattern = std::filesystem::temp_directory_path() / "profd_e2e_XXXXXX";
@@ -289,10 +293,12 @@ std::filesystem::path workload(const std::string& name) {
 }
 
 bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit) {
-  const auto end = std::chrono::steady_clock::now() + limit;
+  const auto start = std::chrono::steady_clock::now();
   while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(kPollInterval);
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (waited > limit) return false;
+    std::this_thread::sleep_for(
+        std::clamp(waited / kPollsOfTimeWaited, kShortestPoll, kLongestPoll));
   }
   return true;
 }
