@@ -70,16 +70,16 @@ export class Menu {
 
   open(x, y, title, entries) {
     this.before = document.activeElement;
+    const {box} = this;
     const items = entries.map(([text, action]) => element("button", {
       type: "button", role: "menuitem", text, onclick: () => {
         this.close();
         action();
       }}));
-    this.box.replaceChildren(element("div.title", {text: title}), ...items);
-    this.box.hidden = false;
-    const {width, height} = this.box.getBoundingClientRect();
-    this.box.style.left = Math.max(0, Math.min(x, innerWidth - width)) + "px";
-    this.box.style.top = Math.max(0, Math.min(y, innerHeight - height)) + "px";
+    box.replaceChildren(element("div.title", {text: title}), ...items);
+    box.hidden = false;
+    const place = (at, most) => Math.max(0, Math.min(at, most)) + "px";
+    Object.assign(box.style, {left: place(x, innerWidth - box.offsetWidth), top: place(y, innerHeight - box.offsetHeight)});
     items[0].focus();
   }
 

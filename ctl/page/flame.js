@@ -56,7 +56,7 @@ export function boxAt(rows, row, x) {
 // The end of a name that is too long, as in profctl's tables: names differ at their end.
 export function fittingName(name, letters) {
   if (name.length <= letters) return name;
-  return letters < FEWEST_LETTERS ? "" : "…" + name.slice(name.length - letters + 1);
+  return letters < FEWEST_LETTERS ? "" : "…" + name.slice(1 - letters);
 }
 
 function shadeOf(name) {

@@ -188,13 +188,10 @@ export class FlamePage {
   }
 
   showCrumbs() {
-    const nodes = [];
-    for (let at = this.top; at >= 0; at = this.tree.parent[at]) nodes.push(at);
-    this.crumbs.replaceChildren(...nodes.reverse().map((node) => {
-      const crumb = button(nameOf(this.tree, node), "Zoom here", () => this.zoom(node));
-      if (node === this.top) crumb.ariaCurrent = "true";
-      return crumb;
-    }));
+    const add = (node) => this.crumbs.prepend(button(nameOf(this.tree, node), "Zoom here", () => this.zoom(node)));
+    this.crumbs.replaceChildren();
+    for (let at = this.top; at >= 0; at = this.tree.parent[at]) add(at);
+    this.crumbs.lastChild.ariaCurrent = "true";
     this.crumbs.scrollLeft = this.crumbs.scrollWidth;
   }
 
@@ -202,10 +199,9 @@ export class FlamePage {
   showChips() {
     const {hide, focus, callers} = this.state;
     const chip = (text, change) => button(text + " ✕", "Remove", () => this.update({zoom: "", ...change}));
-    const chips = hide.map((name) => chip("without " + name, {hide: hide.filter((one) => one !== name)}));
-    if (focus !== "") chips.push(chip("only samples with " + focus, {focus: ""}));
-    if (callers !== "") chips.push(chip("callers of " + callers, {callers: ""}));
-    this.chips.replaceChildren(...chips);
+    this.chips.replaceChildren(
+      ...hide.map((name) => chip("without " + name, {hide: hide.filter((one) => one !== name)})),
+      focus && chip("only samples with " + focus, {focus: ""}), callers && chip("callers of " + callers, {callers: ""}));
   }
 
   // After the picture, which people wait for.

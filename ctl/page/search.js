@@ -2,10 +2,9 @@
 
 // {isMatch, error}: by number of the function; null without a pattern.
 export function searchFunctions(functions, pattern) {
-  if (pattern === "") return {isMatch: null, error: ""};
   let error = "";
   // "u" refuses needless backslashes.
-  for (const flags of ["u", ""]) {
+  for (const flags of pattern && ["u", ""]) {
     try {
       const expression = new RegExp(pattern, flags);
       return {isMatch: Uint8Array.from(functions.name, (name) => expression.test(name)), error: ""};

@@ -1,9 +1,9 @@
 // Trees of calls: one that profctl made, and others that follow from it.
 //
 // A tree has a column for each property of its nodes. Node 0 is the root, "all"; each node stands
-// before its children, the largest child first. `end` is the number of the node after its subtree.
-// `self` counts samples that end in the node, `rest` those of smaller nodes below it that profctl
-// left out, `total` both with all children; the columns that end in Cpu have nanoseconds.
+// before its children, the largest first. `end` is the node after its subtree. `self` counts samples
+// that end in the node, `rest` those of smaller nodes below it that profctl left out, `total` both
+// with all children; columns that end in Cpu have nanoseconds.
 // ctl/views/flame_json.h has the form in which a tree arrives.
 
 export const KINDS = ["native", "kernel", "runtime", "label"];
@@ -23,11 +23,11 @@ function treeOf(functions, nodes) {
   });
   for (let i = count - 1; i >= 0; --i) {
     const parent = tree.parent[i];
-    tree.end[i] = Math.max(tree.end[i], i + 1);
+    tree.end[i] ||= i + 1;
     tree.total[i] += tree.self[i] + tree.rest[i];
     tree.totalCpu[i] += tree.selfCpu[i] + tree.restCpu[i];
     if (parent < 0) continue;
-    tree.end[parent] = Math.max(tree.end[parent], tree.end[i]);
+    tree.end[parent] ||= tree.end[i];  // of its last child
     tree.total[parent] += tree.total[i];
     tree.totalCpu[parent] += tree.totalCpu[i];
   }
@@ -158,11 +158,9 @@ export function sumFunctions(tree, top) {
     while (path.length !== 0 && end[path.at(-1)] <= i) --open[fn[path.pop()]];
     if (i === 0) continue;
     const row = rows[fn[i]] ??= {fn: fn[i], self: {samples: 0, cpu_ns: 0}, total: {samples: 0, cpu_ns: 0}};
-    row.self.samples += tree.self[i];
-    row.self.cpu_ns += tree.selfCpu[i];
-    if (open[fn[i]]++ === 0) {
-      row.total.samples += tree.total[i];
-      row.total.cpu_ns += tree.totalCpu[i];
+    for (const kind of open[fn[i]]++ ? ["self"] : ["self", "total"]) {
+      row[kind].samples += tree[kind][i];
+      row[kind].cpu_ns += tree[kind + "Cpu"][i];
     }
     path.push(i);
   }

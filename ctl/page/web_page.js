@@ -137,10 +137,7 @@ export class WebPage extends FlamePage {
     this.askFlame(stacks);
     this.exports.replaceChildren("Export: ", ...FORMS.map((form) =>
       element("a", {href: data.address("export", [...stacks, ["form", form]]), text: form})));
-    data.ask("table", stacks, ({rows}) => {
-      this.functions = rows;
-      this.apply({});
-    });
+    data.ask("table", stacks, ({rows: functions}) => this.take({functions}));
     data.ask("list", sampleFields({...state, target: []}), (list) => {
       this.listed = list;
       this.showList();
@@ -158,6 +155,11 @@ export class WebPage extends FlamePage {
         this.showSides(true);
       }, "flame");
     }
+  }
+
+  take(answer) {
+    Object.assign(this, answer);
+    this.apply({});
   }
 
   // A tree from which nothing was left out has all that a zoom can show.
@@ -190,9 +192,8 @@ export class WebPage extends FlamePage {
 
   // Its filters are those of the request.
   chooseTree() {
-    this.tree = this.whole;
-    const isNew = this.isNew ?? true;
-    this.isNew = false;
+    const {whole: tree, isNew = true} = this;
+    Object.assign(this, {tree, isNew: false});
     return isNew;
   }
 
@@ -219,10 +220,7 @@ export class WebPage extends FlamePage {
     const fields = [...stacks, ["search", q], ["zoom", zoom]];
     if (data.slots.get("search") !== data.address("search", fields)) this.matched = undefined;
     if (!found.isMatch || !this.whole.leftOut) this.forget("search");
-    else data.ask("search", fields, ({matched}) => {
-      this.matched = matched;
-      this.apply({});
-    });
+    else data.ask("search", fields, ({matched}) => this.take({matched}));
     super.showMatches(found);
   }
 
@@ -277,10 +275,7 @@ export class WebPage extends FlamePage {
     if (base === "") {
       this.difference = null;
       this.forget("diff", "Choose what to compare with: drag with Shift, or press b");
-    } else this.data.ask("diff", [...stacks, ...sampleFields({range: base, target: []}, "base_")], ({rows}) => {
-      this.difference = rows;
-      this.apply({});
-    });
+    } else this.data.ask("diff", [...stacks, ...sampleFields({range: base, target: []}, "base_")], ({rows: difference}) => this.take({difference}));
   }
 
   // Callers above and callees below, whatever way the flame graph is turned.
