@@ -12,6 +12,9 @@
  * 3. Else the chance grows with how long the thread's blocks last: long ones make most of the time.
  *    It is at least PROFD_MIN_CHANCE.
  *
+ * Of a thread's blocks that are not certain, as many are chosen as their chances add up to, give or
+ * take one: with a draw for each block it would be the square root of their number.
+ *
  * Integers only: BPF has no other numbers. A chance is a part of 2^32.
  */
 #ifndef PROFD_BLOCK_CHOICE_H
@@ -34,7 +37,7 @@ struct profd_tokens {
 struct profd_walk_tokens {
 	struct profd_tokens all;
 	struct profd_tokens new_sites;
-	struct profd_tokens of_users;	  /* half of walks_per_second */
+	struct profd_tokens of_users;	 /* half of walks_per_second */
 	struct profd_tokens of_user[64]; /* by uid % 64: an eighth of it each */
 };
 
@@ -43,6 +46,16 @@ struct profd_block_history {
 	__u32 mean_ns;	/* moving average, an eighth of each new one; at most 2^32 - 1 */
 	__u32 peak_ns;	/* the longest, halved at each block */
 	__u32 sites[2]; /* hashes of {user ip, orig_ax}, the latest first */
+};
+
+/*
+ * The chances of a thread's blocks, one behind the other, are cut into parts of 2^32. In each part
+ * a point is drawn, and the block that lies at the point is chosen. A fixed distance would choose
+ * one site alone of a program whose sites take turns.
+ */
+struct profd_block_draw {
+	__u32 sum;   /* of the chances in this part */
+	__u32 point; /* of this part, once the sum is not 0 */
 };
 
 /* How long a bucket is left alone after it was filled: else the fractions that integers cut off
@@ -176,10 +189,32 @@ static __always_inline __u32 profd_choose_block(struct profd_walk_tokens *tokens
 	return profd_chance_of(history, rate->scale);
 }
 
-/* Whether a block with that chance is chosen. `random` has 32 equally likely bits. */
-static __always_inline bool profd_is_chosen(__u32 chance, __u32 random)
+/*
+ * Whether a block with that chance is chosen. `random` has 32 equally likely bits. A block that
+ * lies in two parts may be chosen in both: it then stands for twice as many, so its chance is
+ * halved.
+ */
+static __always_inline bool profd_is_chosen(struct profd_block_draw *draw, __u32 *chance,
+					    __u32 random)
 {
-	return chance == PROFD_CERTAIN || random < chance;
+	__u32 before = draw->sum;
+	__u32 after = before + *chance;
+	bool is_in_two = after < before;
+
+	if (*chance == PROFD_CERTAIN)
+		return true;
+	if (!before)
+		draw->point = random;
+	__u32 times = draw->point >= before && (is_in_two || draw->point < after);
+
+	draw->sum = after;
+	if (is_in_two) {
+		draw->point = random;
+		times += random < after;
+	}
+	if (times == 2)
+		*chance /= 2;
+	return times != 0;
 }
 
 /* Adds a block that has ended. */

@@ -3,6 +3,9 @@
  * The ends of blocks, at the switch back to the thread: each is counted for its sessions, and sent
  * if its start was sent, or if it was long (block_abi.h).
  *
+ * A thread whose switch back was not seen still has its block when it is switched away from: the
+ * kernel can skip a tracepoint. The CPU time of the thread says when that block ended.
+ *
  * A session has a block if it had it at its start, and is live at its end. Since a slot may be
  * another session's by then, sessions are checked again if any began since (profd_filter.began_ns).
  */
@@ -223,12 +226,20 @@ static __always_inline __u64 profd_send_whole(struct profd_whole *whole,
 	return PROFD_TERM_LONG_UNSAMPLED;
 }
 
+/* Where the thread was in a block whose end was not seen. */
+static __always_inline void profd_forget_place(struct profd_whole *whole)
+{
+	whole->block.kernel_frames = 0;
+	whole->block.user_ip = 0;
+	whole->block.call = PROFD_NO_CALL;
+}
+
 /* Sends a long block that was not chosen, to those of the sessions that may see the thread now, and
  * counts it for them. */
 static __always_inline void profd_report_long(const struct profd_thread *thread,
 					      struct task_struct *task,
 					      const struct profd_filter *filter, __u32 sessions,
-					      __u64 start_ns, __u64 end_ns)
+					      __u64 start_ns, __u64 end_ns, bool was_seen)
 {
 	struct profd_switch_state *here = profd_switch_state_here();
 
@@ -236,6 +247,8 @@ static __always_inline void profd_report_long(const struct profd_thread *thread,
 		return;
 	struct profd_whole_block *block = &here->whole.block;
 
+	if (!was_seen)
+		profd_forget_place(&here->whole);
 	sessions = profd_permitted(filter, sessions, &block->owner);
 	if (!sessions)
 		return;
@@ -245,9 +258,9 @@ static __always_inline void profd_report_long(const struct profd_thread *thread,
 	profd_count_block(sessions, profd_send_whole(&here->whole, filter), end_ns - start_ns);
 }
 
-/* Ends the open block of a thread, which runs next. */
+/* Ends the open block of a thread, which runs next, or has run since then if that was not seen. */
 static __always_inline void profd_end_block(struct profd_thread *thread, struct task_struct *task,
-					    __u64 now)
+					    __u64 now, bool was_seen)
 {
 	struct profd_filter *filter = profd_filter_now();
 	struct profd_block_rate *rate = profd_rate_now();
@@ -282,7 +295,19 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 	else if (id) /* listed: user space has all but its end */
 		profd_count_block(sessions, PROFD_TERM_LONG_UNSAMPLED, ns);
 	else
-		profd_report_long(thread, task, filter, sessions, start_ns, end_ns);
+		profd_report_long(thread, task, filter, sessions, start_ns, end_ns, was_seen);
+}
+
+/* Ends the block of the current thread, which is switched away from. A stamp of the iterator that
+ * came too late is no block. */
+static __always_inline void profd_end_missed_block(struct profd_thread *thread,
+						   struct task_struct *task, __u64 now)
+{
+	if (thread->from_before)
+		thread->start_ns = 0;
+	else
+		profd_end_block(thread, task, now - (task->se.sum_exec_runtime - thread->ran_ns),
+				false);
 }
 
 #endif

@@ -255,10 +255,15 @@ struct fs_struct {
 	struct path root;
 };
 
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
+	struct sched_entity se;
 	struct mm_struct *mm;
 	unsigned int in_execve : 1;
 	int pid;

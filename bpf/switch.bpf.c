@@ -66,8 +66,7 @@ static __always_inline void profd_match_thread(struct profd_thread *thread,
 	/* Read before all that it stands for. */
 	__u32 generation = *(const volatile __u32 *)&filter->match_generation;
 
-	thread->sessions =
-		profd_match_current((filter->blocked | filter->runnable) & filter->live);
+	thread->sessions = profd_match_current((filter->blocked | filter->runnable) & filter->live);
 	thread->generation = generation;
 	thread->exec_id = (__u32)leader->self_exec_id;
 	thread->matched_ns = now;
@@ -83,18 +82,20 @@ static __always_inline __u32 profd_site_of(const struct pt_regs___kernel *regs)
 
 /* Whether the block of the current thread that starts now is chosen. Sets the chance in this CPU's
  * state. Global, so that the ways to the same answer don't multiply what is verified behind it. */
-__noinline int profd_choose_current(struct profd_block_history *history, __u32 site, __u64 now)
+__noinline int profd_choose_current(struct profd_thread *thread, __u32 site, __u64 now)
 {
 	struct profd_switch_state *here = profd_switch_state_here();
 	struct profd_block_rate *rate = profd_rate_now();
 
-	if (!history || !here || !rate)
+	if (!thread || !here || !rate)
 		return 0;
-	__u32 chance = profd_choose_block(&here->tokens, history, rate, profd_uid_of_current(),
-					  site, now);
+	__u32 chance = profd_choose_block(&here->tokens, &thread->history, rate,
+					  profd_uid_of_current(), site, now);
+	bool is_chosen = profd_is_chosen(&thread->draw, &chance,
+					 chance == PROFD_CERTAIN ? 0 : bpf_get_prandom_u32());
 
 	here->chance = chance;
-	return profd_is_chosen(chance, chance == PROFD_CERTAIN ? 0 : bpf_get_prandom_u32());
+	return is_chosen;
 }
 
 /* Sends the start of a block. Returns 0, or 1 and the reason of its loss. */
@@ -213,8 +214,8 @@ static __always_inline void profd_begin_block(void *ctx, struct profd_thread *th
 	struct profd_switch_state *here = profd_switch_state_here();
 	struct task_struct *leader = task->group_leader;
 
-	/* A stamp of the iterator that came too late. */
-	thread->start_ns = 0;
+	if (thread->start_ns)
+		profd_end_missed_block(thread, task, now);
 	if (thread->unsent_id)
 		profd_send_unsent(thread);
 	if (!filter || !here)
@@ -232,12 +233,13 @@ static __always_inline void profd_begin_block(void *ctx, struct profd_thread *th
 
 	thread->id = 0;
 	thread->listed_ns = now;
+	thread->ran_ns = task->se.sum_exec_runtime;
 	thread->open_sessions = slots;
 	thread->state = state;
 	thread->chosen = 0;
 	thread->from_before = 0;
 	thread->lost = 0;
-	if (profd_choose_current(&thread->history, profd_site_of(regs), now)) {
+	if (profd_choose_current(thread, profd_site_of(regs), now)) {
 		if (!profd_count_walk(thread, filter, leader, here, now))
 			return;
 		profd_sample_block(ctx, thread, task, regs, here, now);
@@ -258,7 +260,7 @@ int BPF_PROG(profd_switch, bool preempt, struct task_struct *prev, struct task_s
 
 	if (to && to->start_ns) {
 		now = bpf_ktime_get_ns();
-		profd_end_block(to, next, now);
+		profd_end_block(to, next, now, true);
 	}
 	if (from) {
 		if (!now)

@@ -25,10 +25,12 @@ struct profd_thread {
 	__u64 id;	 /* of the end record that the block needs; 0: it needs none */
 	__u64 listed_ns; /* when open_sessions was last made: at the start, or when it was listed */
 	__u64 matched_ns;
+	__u64 ran_ns; /* CPU time of the thread when the open block began */
 	struct profd_block_history history;
-	__u32 sessions; /* those that sample the thread, by the match of matched_ns ... */
-	__u32 generation; /* ... under this profd_filter.match_generation ... */
-	__u32 exec_id;	  /* ... and of this image */
+	struct profd_block_draw draw;
+	__u32 sessions;	     /* those that sample the thread, by the match of matched_ns ... */
+	__u32 generation;    /* ... under this profd_filter.match_generation ... */
+	__u32 exec_id;	     /* ... and of this image */
 	__u32 open_sessions; /* of the open block */
 	__u8 state;	     /* of the open block, a profd_block_state */
 	__u8 chosen;	     /* 1: its start was sent */

@@ -55,15 +55,18 @@ class SimulatedBlocks {
   [[nodiscard]] Estimated estimate(std::uint32_t seed) const {
     std::mt19937 random(seed);
     BlockEstimator estimator(rate_.long_ns);
+    std::map<std::uint32_t, profd_block_draw> draws;  // by thread
     Estimated estimated;
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const TraceBlock& block = blocks_[i];
-      const bool is_chosen = profd_is_chosen(chances_[i], static_cast<std::uint32_t>(random()));
+      std::uint32_t chance = chances_[i];
+      const bool is_chosen =
+          profd_is_chosen(&draws[block.thread], &chance, static_cast<std::uint32_t>(random()));
       estimated.chosen += is_chosen ? 1 : 0;
       if (!is_chosen && block.ns < rate_.long_ns) continue;
       const BlockSpan span{.start_ns = block.start_ns, .end_ns = block.start_ns + block.ns};
       const auto value =
-          estimator.estimate(span, span, is_chosen ? std::optional(chances_[i]) : std::nullopt);
+          estimator.estimate(span, span, is_chosen ? std::optional(chance) : std::nullopt);
       if (value) estimated.times[block.group] += static_cast<double>(value->ns);
     }
     return estimated;

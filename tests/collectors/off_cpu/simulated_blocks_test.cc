@@ -1,6 +1,8 @@
 // The choice of blocks together with their estimate, for the classes of waits that services have:
 // each class's time is right in the mean, stalls are never lost, and walks are bounded.
 
+#include "tests/collectors/off_cpu/simulated_blocks.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,8 +10,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "tests/collectors/off_cpu/simulated_blocks.h"
 
 namespace profd {
 namespace {
@@ -118,6 +118,47 @@ TEST(SimulatedBlocksTest, EachClassOfWaitsIsRightInTheMean) {
   expect_right_in_the_mean(SimulatedBlocks(blocks, rate_with_scale(kScaleOfCertain / 8)));
 }
 
+// Blocks of one duration with half of it between; those of a thread are at its sites in turn, and
+// of the group of its site.
+std::vector<TraceBlock> regular_blocks(std::uint32_t threads, std::uint32_t sites, std::uint64_t ns,
+                                       std::uint64_t duration_ns) {
+  std::vector<TraceBlock> blocks;
+  for (std::uint32_t number = 0; number * (ns + ns / 2) < duration_ns; ++number) {
+    for (std::uint32_t thread = 1; thread <= threads; ++thread) {
+      const std::uint32_t site = (thread - 1) * sites + number % sites + 1;
+      blocks.push_back({.start_ns = kTraceStartNs + number * (ns + ns / 2) + thread,
+                        .ns = ns,
+                        .thread = thread,
+                        .site = site,
+                        .group = site});
+    }
+  }
+  return blocks;
+}
+
+void expect_near_for_each_seed(const SimulatedBlocks& simulated, double part) {
+  const auto times = simulated.true_times();
+  for (std::uint32_t seed = 0; seed < kSeedCount; ++seed) {
+    const auto estimated = simulated.estimate(seed);
+    ASSERT_LT(estimated.chosen, 0.7 * static_cast<double>(simulated.blocks().size()));
+    for (const auto& [group, time] : times) {
+      EXPECT_NEAR(estimated.times.at(group), time, part * time) << seed << ", group " << group;
+    }
+  }
+}
+
+// A draw for each block by itself would shift the total of a thread by several parts in a hundred.
+TEST(SimulatedBlocksTest, TheTotalOfEachThreadIsWithinOnePercent) {
+  const auto blocks = regular_blocks(4, 1, 200 * kUsNs, 5 * kSecondNs);
+  expect_near_for_each_seed(SimulatedBlocks(blocks, rate_with_scale(kScaleOfCertain)), 0.01);
+}
+
+// A fixed distance between chosen blocks would find one of the sites alone.
+TEST(SimulatedBlocksTest, SitesThatTakeTurnsHaveTheirShares) {
+  const auto blocks = regular_blocks(1, 2, 100 * kUsNs, 10 * kSecondNs);
+  expect_near_for_each_seed(SimulatedBlocks(blocks, rate_with_scale(kScaleOfCertain / 8)), 0.5);
+}
+
 // Even at the smallest chances, and at the usual place of the thread.
 TEST(SimulatedBlocksTest, NoSeedLosesAStall) {
   const SimulatedBlocks simulated(blocks_of_services(), rate_with_scale(0));
@@ -157,11 +198,8 @@ TEST(SimulatedBlocksTest, FewBlocksAreAllCertain) {
 // A user's storm on both CPUs: without shares it would take every token before root's thread.
 TEST(SimulatedBlocksTest, AStormOfAUserLeavesTheBlocksOfRootCertain) {
   Trace trace(kSecondNs);
-  trace.add({.group = kShortWaits,
-             .count = 8,
-             .ns = 15 * kUsNs,
-             .pause_ns = 5 * kUsNs,
-             .uid = 1000});
+  trace.add(
+      {.group = kShortWaits, .count = 8, .ns = 15 * kUsNs, .pause_ns = 5 * kUsNs, .uid = 1000});
   trace.add({.group = kInputOutput, .count = 4, .ns = 8 * kMsNs, .pause_ns = 2 * kMsNs});
   const SimulatedBlocks simulated(trace.blocks(), rate_with_scale(0));
   std::uint64_t certain_of_user = 0;
