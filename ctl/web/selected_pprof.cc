@@ -37,6 +37,7 @@ class PprofSelector {
     tables_.samples = std::move(samples_);
     tables_.frames = std::move(frames_);
     tables_.values = std::move(values_);
+    tables_.longest = std::move(longest_);
   }
 
  private:
@@ -68,6 +69,7 @@ class PprofSelector {
     samples_.push_back(sample);
     const auto values = tables_.values_of(number);
     values_.insert(values_.end(), values.begin(), values.end());
+    if (!tables_.longest.empty()) longest_.push_back(tables_.longest[number]);
   }
 
   const Selection& selection_;
@@ -76,6 +78,7 @@ class PprofSelector {
   std::vector<PprofTables::Sample> samples_;
   std::vector<std::uint32_t> frames_;
   std::vector<std::int64_t> values_;
+  std::vector<std::int64_t> longest_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "formats/profile/block_names.h"
 #include "formats/profile/pprof_merge.h"
 
 namespace profd {
@@ -20,6 +21,9 @@ TablesOfProfile::TablesOfProfile(const PprofProfile& profile) : profile_(profile
     to_.sample_types.push_back({text(type.type), text(type.unit)});
   }
   to_.period_type = {text(profile.period_type.type), text(profile.period_type.unit)};
+  if (!profile.has_longest()) return;
+  to_.longest_label.key = text(kLongestLabel);
+  to_.longest_label.unit = text(kLongestUnit);
 }
 
 std::uint32_t TablesOfProfile::add_substitute(std::string_view name) {
@@ -52,6 +56,7 @@ void TablesOfProfile::add(std::size_t place, std::span<const std::uint32_t> fram
   to_.labels.insert(to_.labels.end(), labels.begin(), labels.end());
   const auto values = profile_.values(place);
   to_.values.insert(to_.values.end(), values.begin(), values.end());
+  if (profile_.has_longest()) to_.longest.push_back(profile_.longest(place));
 }
 
 bool TablesOfProfile::replace(PprofProfile& profile) const {

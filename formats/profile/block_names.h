@@ -27,6 +27,11 @@ inline constexpr std::string_view kStateLabel = "state";
 inline constexpr std::string_view kWaitLabel = "wait";
 inline constexpr std::string_view kOngoingLabel = "ongoing";  // "yes", or the label is not there
 
+// Key and unit of a numeric label: how long the longest one of the sample's blocks lasted. Samples
+// do not differ in it: of those that are added up, the largest stays.
+inline constexpr std::string_view kLongestLabel = "longest";
+inline constexpr std::string_view kLongestUnit = "nanoseconds";
+
 // By profd_block_state. "running" is a tick in a profile of `wall`.
 inline constexpr std::array<std::string_view, 5> kBlockStates = {"running", "S", "D", "stopped",
                                                                  "runnable"};

@@ -138,7 +138,8 @@ class PprofAddition {
       const auto frames = from_.frames_of(from_.samples[chosen.sample]);
       frames_.resize(frames.size());
       for (std::size_t i = 0; i < frames.size(); ++i) frames_[i] = locations_[frames[i]];
-      to_.add_sample({chosen.labels, to_.add_stack(frames_)}, from_.values_of(chosen.sample));
+      to_.add_sample({chosen.labels, to_.add_stack(frames_)}, from_.values_of(chosen.sample),
+                     from_.longest_of(chosen.sample));
     }
   }
 

@@ -3,6 +3,9 @@
 // earliest, the duration the sum, the period the longest; comments are a set. Own data is not
 // merged: its writer knows what it means.
 //
+// Unlike in pprof, samples that differ in their longest block alone are one, which has the longest
+// of both (PprofProfile::longest()).
+//
 // Unlike in pprof, a file with a build id that has two names is two mappings: the processes of one
 // user may know it by a name that another may not see.
 //

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/base/utf8_text.h"
+#include "formats/profile/block_names.h"
 #include "formats/profile/text_places.h"
 
 namespace profd {
@@ -180,6 +181,10 @@ void Ordering::rank_texts() {
     add_header_text(type.unit);
   }
   for (const std::string& comment : profile_.comments) add_header_text(comment);
+  if (profile_.has_longest()) {
+    header_texts_.push_back(text_places_.append(kLongestLabel));
+    header_texts_.push_back(text_places_.append(kLongestUnit));
+  }
   text_places_.rank();
   text_places_.place_of(0);  // "" is the first
 }
@@ -318,6 +323,10 @@ void Ordering::write_header() {
     type.unit = next();
   }
   for (std::size_t i = 0; i < profile_.comments.size(); ++i) to_.comments.push_back(next());
+  if (profile_.has_longest()) {
+    to_.longest_label.key = next();
+    to_.longest_label.unit = next();
+  }
   std::ranges::sort(to_.comments);
   to_.comments.erase(std::unique(to_.comments.begin(), to_.comments.end()), to_.comments.end());
   to_.period = profile_.period;
@@ -394,6 +403,7 @@ void Ordering::write_sample(std::uint32_t index) {
        .label_count = static_cast<std::uint32_t>(labels.size())});
   for (const std::uint32_t frame : stack) to_.frames.push_back(location_places_[frame]);
   to_.values.insert(to_.values.end(), values.begin(), values.end());
+  if (profile_.has_longest()) to_.longest.push_back(profile_.longest(index));
 }
 
 // An entry of a sample that is not written has no place.

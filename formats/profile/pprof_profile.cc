@@ -87,7 +87,7 @@ std::uint32_t PprofProfile::add_mapping(const PprofMapping& mapping) {
 std::size_t PprofProfile::bytes() const {
   return texts_.bytes() + functions_.bytes() + mappings_.bytes() + lines_.bytes() +
          locations_.bytes() + labels_.bytes() + stacks_.bytes() + samples_.bytes() +
-         values_.capacity() * sizeof(std::int64_t);
+         (values_.capacity() + longest_.capacity()) * sizeof(std::int64_t);
 }
 
 std::uint32_t PprofProfile::add_name_of(std::uint32_t mapping) {
@@ -134,7 +134,8 @@ std::uint32_t PprofProfile::add_stack(std::span<const std::uint32_t> locations) 
 }
 
 std::uint32_t PprofProfile::add_sample(const PprofSample& sample,
-                                       std::span<const std::int64_t> values) {
+                                       std::span<const std::int64_t> values,
+                                       std::int64_t longest_ns) {
   assert(sample.labels < labels_.size() && sample.stack < stacks_.size());
   assert(values.size() == sample_types_.size());
   const std::uint32_t place = samples_.add(sample);
@@ -142,6 +143,10 @@ std::uint32_t PprofProfile::add_sample(const PprofSample& sample,
   if (first == values_.size()) values_.resize(first + sample_types_.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     values_[first + i] = sum_within_limits(values_[first + i], values[i]);
+  }
+  if (longest_ns > 0) {
+    if (place >= longest_.size()) longest_.resize(samples_.size());
+    longest_[place] = std::max(longest_[place], longest_ns);
   }
   return place;
 }

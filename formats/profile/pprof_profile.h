@@ -12,6 +12,8 @@
 // "".
 // - Each location has a line: readers leave out a location without one, or the whole sample.
 // - No numeric label is 0 without a unit: readers take that for a label without value.
+// - The label of the longest block (kLongestLabel) is not among the labels of a sample, but in
+// longest(): samples that only differ in it are one.
 
 #pragma once
 
@@ -141,7 +143,9 @@ class PprofProfile {
   std::uint32_t add_stack(std::span<const std::uint32_t> locations);
   // Adds `values`, one for each sample type, to those of the sample with these labels and this
   // stack. A sum stops at the limits of its type. Returns the place of the sample in samples().
-  std::uint32_t add_sample(const PprofSample& sample, std::span<const std::int64_t> values);
+  // `longest_ns`: of the blocks that are added, 0 where that is not known.
+  std::uint32_t add_sample(const PprofSample& sample, std::span<const std::int64_t> values,
+                           std::int64_t longest_ns = 0);
 
   [[nodiscard]] std::span<const PprofValueType> sample_types() const { return sample_types_; }
   [[nodiscard]] std::uint32_t text_count() const { return texts_.size(); }
@@ -165,6 +169,11 @@ class PprofProfile {
   [[nodiscard]] std::span<const std::int64_t> values(std::size_t sample) const {
     return std::span(values_).subspan(sample * sample_types_.size(), sample_types_.size());
   }
+  // The largest that was added to the sample, in nanoseconds; 0: unknown.
+  [[nodiscard]] std::int64_t longest(std::size_t sample) const {
+    return sample < longest_.size() ? longest_[sample] : 0;
+  }
+  [[nodiscard]] bool has_longest() const { return !longest_.empty(); }
 
   // The memory in use.
   [[nodiscard]] std::size_t bytes() const;
@@ -181,7 +190,8 @@ class PprofProfile {
   InternedLists<PprofLabel> labels_;
   InternedLists<std::uint32_t> stacks_;
   InternedValues<PprofSample> samples_;
-  std::vector<std::int64_t> values_;  // sample_types_.size() for each of samples_
+  std::vector<std::int64_t> values_;   // sample_types_.size() for each of samples_
+  std::vector<std::int64_t> longest_;  // of the first samples_; the others have none
 };
 
 }  // namespace profd

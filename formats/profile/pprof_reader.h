@@ -49,6 +49,7 @@ struct PprofPackedSample {
   std::string_view frames;
   std::span<const PprofLabel> labels;
   std::span<const std::int64_t> values;  // one for each sample type
+  std::int64_t longest = 0;              // as PprofTables has it
 };
 
 // The tables are complete but for samples, frames, labels and values.

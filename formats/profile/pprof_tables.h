@@ -56,6 +56,10 @@ struct PprofTables {
   std::vector<std::uint32_t> frames;  // locations; the leaf of each sample first
   std::vector<PprofLabel> labels;
   std::vector<std::int64_t> values;
+  // Of each sample the longest block, in nanoseconds, 0 where it is not known; empty: of none. The
+  // label is not among `labels`.
+  std::vector<std::int64_t> longest;
+  PprofLabel longest_label;  // its key and its unit, where `longest` is not empty
 
   [[nodiscard]] std::span<const PprofLine> lines_of(const Location& location) const {
     return std::span(lines).subspan(location.first_line, location.line_count);
@@ -73,6 +77,9 @@ struct PprofTables {
   }
   [[nodiscard]] std::span<const std::int64_t> values_of(std::size_t sample) const {
     return std::span(values).subspan(sample * sample_types.size(), sample_types.size());
+  }
+  [[nodiscard]] std::int64_t longest_of(std::size_t sample) const {
+    return sample < longest.size() ? longest[sample] : 0;
   }
 };
 

@@ -1,5 +1,6 @@
 // The part of pprof_reader.h that reads the tables.
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include <protozero/pbf_reader.hpp>
 #include <protozero/varint.hpp>
 
+#include "formats/profile/block_names.h"
 #include "formats/profile/packed_numbers.h"
 #include "formats/profile/pprof_format.h"
 #include "formats/profile/pprof_ids.h"
@@ -142,6 +144,7 @@ class TablesReader {
   void check_packed_frames();
   void pass_sample(const PprofTables::Sample& sample);
   PprofLabel read_label(pbf_reader message);
+  std::int64_t longest_in(const PprofLabel& label);
 
   PprofTables to_;
   std::string_view protobuf_;
@@ -163,6 +166,8 @@ class TablesReader {
   // Of the last sample whose message ends with labels: their bytes without the first tag.
   std::string_view last_labels_;
   PprofTables::Sample last_labelled_;
+  std::int64_t last_longest_ = 0;  // in these bytes
+  std::int64_t longest_ = 0;       // of the current sample
   PprofIds mapping_ids_;
   PprofIds function_ids_;
   PprofIds location_ids_;
@@ -410,8 +415,10 @@ void TablesReader::read_sample(pbf_reader message) {
   PprofTables::Sample sample{.first_frame = count_of(to_.frames.size()),
                              .first_label = count_of(to_.labels.size())};
   const std::size_t first_value = to_.values.size();
-  std::string_view labels;  // from the first one to the end
+  std::string_view labels;  // from the first one to the end, but for one of the longest block
   bool ends_with_labels = false;
+  std::int64_t longest_before = 0;  // the first one of `labels`
+  std::int64_t longest_within = 0;
   while (message.next()) {
     ends_with_labels = labels.empty() || (ends_with_labels && message.tag() == field::kLabel);
     switch (message.tag()) {
@@ -423,14 +430,25 @@ void TablesReader::read_sample(pbf_reader message) {
           to_.values.push_back(static_cast<std::int64_t>(value));
         });
         break;
-      case field::kLabel:
+      case field::kLabel: {
+        if (labels.empty() && has_labels_of_last(message)) {
+          longest_ = std::max(longest_before, last_longest_);
+          return end_sample(sample, first_value, last_labelled_);
+        }
+        const std::string_view rest = text_of(message.data());
+        const PprofLabel label = read_label(pbf_reader(bytes(message)));
+        if (const std::int64_t longest = longest_in(label); longest != 0) {
+          std::int64_t& known = labels.empty() ? longest_before : longest_within;
+          known = std::max(known, longest);
+          break;
+        }
         if (labels.empty()) {
-          if (has_labels_of_last(message)) return end_sample(sample, first_value, last_labelled_);
-          labels = text_of(message.data());
+          labels = rest;
           if (sink_ != nullptr) begin_labels_of_one(sample);
         }
-        add(to_.labels, read_label(pbf_reader(bytes(message))), kMaxPprofParts);
+        add(to_.labels, label, kMaxPprofParts);
         break;
+      }
       default:
         message.skip();
     }
@@ -439,7 +457,9 @@ void TablesReader::read_sample(pbf_reader message) {
   if (!labels.empty() && ends_with_labels) {
     last_labels_ = labels;
     last_labelled_ = sample;
+    last_longest_ = longest_within;
   }
+  longest_ = std::max(longest_before, longest_within);
   end_sample(sample, first_value, sample);
 }
 
@@ -472,6 +492,10 @@ void TablesReader::end_sample(PprofTables::Sample sample, std::size_t first_valu
   sample.first_label = labelled.first_label;
   sample.label_count = labelled.label_count;
   if (sink_ != nullptr) return pass_sample(sample);
+  if (longest_ != 0 || !to_.longest.empty()) {
+    to_.longest.resize(to_.samples.size());
+    to_.longest.push_back(longest_);
+  }
   to_.samples.push_back(sample);
 }
 
@@ -526,7 +550,10 @@ void TablesReader::pass_sample(const PprofTables::Sample& sample) {
     frames = encoded_frames_;
   }
   if (!refusal_) {
-    (*sink_)(to_, {.frames = frames, .labels = to_.labels_of(sample), .values = to_.values});
+    (*sink_)(to_, {.frames = frames,
+                   .labels = to_.labels_of(sample),
+                   .values = to_.values,
+                   .longest = longest_});
   }
   has_packed_frames_ = false;
   to_.frames.clear();
@@ -555,6 +582,16 @@ PprofLabel TablesReader::read_label(pbf_reader message) {
     }
   }
   return label;
+}
+
+// 0: it is another label.
+std::int64_t TablesReader::longest_in(const PprofLabel& label) {
+  const bool is_longest = label.text == 0 && label.number > 0 &&
+                          to_.texts[label.key] == kLongestLabel &&
+                          to_.texts[label.unit] == kLongestUnit;
+  if (!is_longest) return 0;
+  to_.longest_label = {.key = label.key, .unit = label.unit};
+  return label.number;
 }
 
 }  // namespace

@@ -131,6 +131,12 @@ class SampleWriter {
     if (!ids.empty()) message.add_bytes(pprof::sample::kLocation, ids.data(), ids.size());
     const auto values = tables_.values_of(place);
     message.add_packed_int64(pprof::sample::kValue, values.begin(), values.end());
+    // Before the others, which then end the message, so that the reader knows those of a run.
+    if (const std::int64_t longest = tables_.longest_of(place); longest != 0) {
+      PprofLabel label = tables_.longest_label;
+      label.number = longest;
+      write_label(message, label);
+    }
     bytes_ += labels_of(sample);
     file_.add_message(pprof::profile::kSample, bytes_);
   }
@@ -158,7 +164,8 @@ std::size_t usual_bytes(const PprofTables& tables) {
   std::size_t bytes = tables.own_data.size() + 64 * tables.mappings.size() +
                       24 * tables.functions.size() + 24 * tables.locations.size() +
                       8 * tables.lines.size() + 24 * tables.samples.size() +
-                      3 * tables.frames.size() + 12 * tables.labels.size() + 4096;
+                      3 * tables.frames.size() + 12 * tables.labels.size() +
+                      16 * tables.longest.size() + 4096;
   for (const std::string_view text : tables.texts) bytes += text.size() + 3;
   return bytes;
 }

@@ -37,6 +37,8 @@ void check_tables(const PprofTables& tables) {
   }
   require(tables.values.size() == tables.samples.size() * tables.sample_types.size(),
           "each sample has its values");
+  require(tables.longest.empty() || tables.longest.size() == tables.samples.size(),
+          "each sample has its longest block, or none has");
 }
 
 void check_profile(const PprofProfile& profile) {
@@ -69,6 +71,7 @@ void check_samples(std::string_view protobuf, const PprofTables& tables) {
         require(of.locations.size() == tables.locations.size(), "the tables are complete");
         require(std::ranges::equal(sample.labels, tables.labels_of(expected)), "equal labels");
         require(std::ranges::equal(sample.values, tables.values_of(next)), "equal values");
+        require(sample.longest == tables.longest_of(next), "equal longest blocks");
         std::size_t frames = 0;
         for (const char c : sample.frames) frames += static_cast<unsigned char>(c) < 0x80 ? 1U : 0U;
         require(frames == expected.depth, "as many frames");

@@ -141,6 +141,8 @@ PprofResult<std::unique_ptr<UnpackedWindow::Contents>> UnpackedWindow::unpack() 
   if (!tables) return tables.error();
   contents->tables = std::move(*tables);
   limit_depth(contents->tables, max_depth_);
+  // Engines take it for a label by which samples differ, so equal stacks would be many series.
+  contents->tables.longest.clear();
   contents->parts.emplace(contents->tables);
   return contents;
 }

@@ -119,6 +119,50 @@ TEST_F(PprofMergeTest, GivesEqualBytesInEachOrder) {
   EXPECT_EQ(encode_pprof(forwards.profile()), encode_pprof(backwards.profile()));
 }
 
+PprofProfile window_of_blocks(std::int64_t ns, std::int64_t longest_ns) {
+  PprofProfile window({{"blocks", "count"}, {"off_cpu", "nanoseconds"}}, 1);
+  const auto location = window.add_location({.address = 16}, {});
+  const auto labels =
+      window.add_labels({{.key = window.add_text("state"), .text = window.add_text("S")}});
+  window.add_sample({labels, window.add_stack(std::vector{location})},
+                    std::vector<std::int64_t>{2, ns}, longest_ns);
+  return window;
+}
+
+// Finds: a label that is a part of a sample's key, so that rows multiply, a sum, the last one
+// instead of the longest, and a file without the label that resets it.
+TEST_F(PprofMergeTest, KeepsTheLongestBlockOfEqualSamples) {
+  const std::vector<std::int64_t> longest{20, 3'000'000'000, 0, 500};
+  PprofMerge merge;
+  std::string files;
+  for (const std::int64_t ns : longest) {
+    const PprofProfile window = window_of_blocks(4'000'000'000, ns);
+    const auto read = decode_pprof(encode_pprof_gzip(window));
+    ASSERT_TRUE(read);
+    add(merge, *read);
+    files += written(window, "window" + std::to_string(ns)) + " ";
+  }
+  ASSERT_EQ(merge.profile().samples().size(), 1U);
+  EXPECT_EQ(merge.profile().longest(0), 3'000'000'000);
+  EXPECT_EQ(merge.profile().values(0)[1], 16'000'000'000);
+  EXPECT_EQ(merge.profile().labels(merge.profile().samples()[0].labels).size(), 1U);
+  const std::string ours = written(merge.profile(), "merged");
+  const std::string raw = test::go_pprof("-raw " + ours);
+  EXPECT_THAT(raw, HasSubstr("longest:[3000000000 nanoseconds]"));
+  EXPECT_EQ(raw.find("longest:"), raw.rfind("longest:"));
+  // pprof takes it for a label by which samples differ; its times are ours.
+  EXPECT_THAT(test::go_pprof("-top -unit=s " + ours), HasSubstr("16s total"));
+  EXPECT_THAT(test::go_pprof("-top -unit=s " + files), HasSubstr("16s total"));
+
+  // What it writes of them has the label behind the others. Here they are one again.
+  const std::string theirs = scratch_.path() / "theirs.pb.gz";
+  const std::string said = test::go_pprof("-proto -output " + theirs + " " + files);
+  const auto decoded = decode_pprof(test::read_file(theirs));
+  ASSERT_TRUE(decoded) << name_of(decoded.error());
+  ASSERT_EQ(decoded->samples().size(), 1U);
+  EXPECT_EQ(decoded->longest(0), 3'000'000'000);
+}
+
 // The same library, loaded at two addresses; its size differs within a page.
 TEST_F(PprofMergeTest, KnowsAFileThatWasLoadedElsewhere) {
   const auto profile_at = [](unsigned long start, unsigned long size) {

@@ -175,6 +175,54 @@ TEST(PprofReader, ReadsTheLabelsOfEachSampleWhereverTheyStand) {
   EXPECT_EQ(tables->samples[0].first_label, tables->samples[1].first_label);
 }
 
+// Finds: one that the next sample gets with the labels of the run, or that is forgotten there, and
+// labels of another unit, or with a negative number, that count.
+TEST(PprofReader, ReadsTheLongestBlockOfEachSampleWhereverItStands) {
+  const std::string texts =
+      R"(string_table: ["", "samples", "count", "f", "g", "/lib/a.so", "key", "value", "longest",
+                        "nanoseconds", "bytes"] )";
+  const std::string start = "sample { location_id: 1 value: 1 ";
+  const std::string key = "label { key: 6 str: 7 } ";
+  const auto longest = [](int number, int unit = 9) {
+    return "label { key: 8 num: " + std::to_string(number) + " num_unit: " + std::to_string(unit) +
+           " } ";
+  };
+  const std::string file = protoc_encoded(
+      texts + kType + kTables + start + key + "}" + start + longest(5) + key + "}" + start + key +
+      "}" + start + key + longest(7) + "}" + start + key + longest(7) + "}" + start + longest(9) +
+      key + "}" + start + longest(4) + "}" + start + longest(-3) + "}" + start + longest(2, 10) +
+      "}" + start + "}");
+  const auto tables = read_pprof_tables(file);
+  ASSERT_TRUE(tables);
+  EXPECT_THAT(tables->longest, ElementsAre(0, 5, 0, 7, 7, 9, 4, 0, 0, 0));
+  std::vector<std::size_t> labels;
+  labels.reserve(tables->samples.size());
+  for (const PprofTables::Sample& sample : tables->samples) labels.push_back(sample.label_count);
+  EXPECT_THAT(labels, ElementsAre(1, 1, 1, 1, 1, 1, 0, 1, 1, 0));
+  std::vector<std::int64_t> passed;
+  const auto result =
+      read_pprof_samples(file, [&](const PprofTables&, const PprofPackedSample& sample) {
+        passed.push_back(sample.longest);
+        EXPECT_EQ(sample.labels.size(), labels.at(passed.size() - 1));
+      });
+  ASSERT_TRUE(result);
+  EXPECT_EQ(passed, tables->longest);
+  const auto read = decode_pprof(file);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->samples().size(), 4U) << "with the key, without, and with each other label";
+  const std::string again = encode_pprof(*read);
+  EXPECT_EQ(reencoded(again), again);
+}
+
+TEST(PprofReader, AFileWithoutLongestBlocksHasNone) {
+  const std::string file = protoc_encoded(kWhole);
+  const auto tables = read_pprof_tables(file);
+  ASSERT_TRUE(tables);
+  EXPECT_TRUE(tables->longest.empty());
+  EXPECT_EQ(tables->longest_of(0), 0);
+  EXPECT_EQ(reencoded(file).find("longest"), std::string::npos);
+}
+
 // A value between two labels, and one after them, which then are not the end of their sample.
 TEST(PprofReader, ReadsLabelsBeforeOtherFields) {
   const std::string tables = protoc_encoded(kTexts + kType + kTables);
@@ -208,6 +256,7 @@ void expect_equal_samples(const std::string& file) {
         EXPECT_EQ(of.locations.size(), tables->locations.size());
         EXPECT_TRUE(std::ranges::equal(sample.labels, tables->labels_of(expected)));
         EXPECT_TRUE(std::ranges::equal(sample.values, tables->values_of(next)));
+        EXPECT_EQ(sample.longest, tables->longest_of(next));
         std::vector<std::uint32_t> frames;
         std::uint32_t number = 0;
         unsigned shift = 0;

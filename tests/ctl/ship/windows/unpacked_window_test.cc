@@ -44,6 +44,19 @@ std::vector<std::string> profiles_of(UnpackedWindow& window) {
   return profiles;
 }
 
+// Finds: a label by which each sample would be a row of its own in the engines.
+TEST(UnpackedWindowTest, TheLongestBlocksAreNotSent) {
+  test::AWindow made(1'000);
+  made.add(1, "a", "-", "f", 2);
+  made.profile.add_sample(made.profile.samples()[0], std::vector<std::int64_t>{1, 10}, 10);
+  WindowMemory memory;
+  UnpackedWindow window(memory);
+  ASSERT_TRUE(window.open(encode_pprof_gzip(made.profile)));
+  const auto profiles = profiles_of(window);
+  ASSERT_THAT(profiles, testing::SizeIs(1));
+  EXPECT_THAT(profiles[0], testing::Not(testing::HasSubstr("longest")));
+}
+
 TEST(UnpackedWindowTest, AWindowHasItsTimeAndItsParts) {
   WindowMemory memory;
   UnpackedWindow window(memory);
