@@ -224,6 +224,7 @@ void OpenBlocks::Parts::count(const Block& block, const SampleView* sample, std:
     valued.sessions = slot_bit(slot);
     valued.count = term.blocks;
     valued.block.ns = term.ns;
+    valued.block.own_ns = part.ns();
     valued.block.is_ongoing = until.is_ongoing || whole.end_ns > session.end_ns;
     add_to_ledger(slot, block, valued, term);
     if (whole.ns() < session.long_ns && block.chance && *block.chance != 0) {

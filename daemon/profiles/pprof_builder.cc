@@ -213,7 +213,9 @@ class ProfileNamer {
     const StackTable& table = process.samples.stacks;
     for (const StackTable::Stack& stack : table.stacks()) {
       const bool is_resolved = process.jit && stack.is_timed;
-      if (!is_resolved) add(process, stack, {}, {.samples = stack.count, .ns = table.ns(stack)});
+      if (is_resolved) continue;
+      add(process, stack, {},
+          {.samples = stack.count, .ns = table.ns(stack), .longest_ns = table.longest_ns(stack)});
     }
     if (process.jit) add_runs(process);
     label_sets_.push_back(labels_.empty() ? add_labels(profile_, process_labels_)
@@ -226,8 +228,10 @@ class ProfileNamer {
     TimesOfRuns times(table);
     for (const JitSamples::Run& run : process.jit->runs) {
       const StackTable::Stack& stack = table.stacks()[run.stack];
+      const std::uint64_t ns = times.take(run);
+      // Which run has the longest block of the stack is not known: each may.
       add(process, stack, process.jit->frames_of(run, stack.user_frames),
-          {.samples = run.count, .ns = times.take(run)});
+          {.samples = run.count, .ns = ns, .longest_ns = std::min(ns, table.longest_ns(stack))});
     }
   }
 
@@ -259,7 +263,8 @@ class ProfileNamer {
     const std::array values{
         count, has_blocks ? static_cast<std::int64_t>(value.ns) : count * period_.value};
     const std::uint32_t sample =
-        profile_.add_sample({.labels = labels, .stack = profile_.add_stack(locations)}, values);
+        profile_.add_sample({.labels = labels, .stack = profile_.add_stack(locations)}, values,
+                            static_cast<std::int64_t>(value.longest_ns));
     if (profile_.times) add_times(process, stack, value.samples, sample);
   }
 

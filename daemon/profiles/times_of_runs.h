@@ -16,7 +16,8 @@ namespace profd {
 // Of a stack, or of a run of it.
 struct StackValue {
   std::uint64_t samples = 0;
-  std::uint64_t ns = 0;  // of an event that has_blocks()
+  std::uint64_t ns = 0;          // of an event that has_blocks()
+  std::uint64_t longest_ns = 0;  // of its blocks; 0: unknown
 };
 
 class TimesOfRuns {

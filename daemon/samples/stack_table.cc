@@ -13,8 +13,8 @@ namespace {
 // Of one entry of the index, with its share of the free slots.
 constexpr std::uint64_t kIndexBytes = 24;
 
-// Of the time of one stack.
-constexpr std::uint64_t kTimeBytes = 2 * sizeof(std::uint64_t);
+// Of the times of one stack: all of it, and that of its longest block.
+constexpr std::uint64_t kTimeBytes = 2 * 2 * sizeof(std::uint64_t);
 
 // An odd number with bits all over, so that one stack in many threads has many hashes.
 constexpr std::uint64_t kThreadFactor = 0x9e3779b97f4a7c15;
@@ -111,12 +111,12 @@ StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
                                   std::uint64_t room_bytes, std::uint32_t thread) noexcept {
   hash += thread * kThreadFactor;
   const std::size_t stacks_before = stacks_.size();
-  const std::size_t times_before = ns_.size();
+  const std::size_t times_before = times_.size();
   Stack* stack = find(sample, hash, thread);
   const bool is_new = stack == nullptr;
   std::uint64_t bytes = bytes_of_first_time(sample);
   if (is_new) {
-    const bool has_times = sample.block.ns != 0 || !ns_.empty();
+    const bool has_times = sample.block.ns != 0 || !times_.empty();
     bytes += bytes_of(sample) + (has_times ? kTimeBytes : 0);
   }
   if (bytes > room_bytes) return Added::kNoRoom;
@@ -128,7 +128,7 @@ StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
     if (is_new) append(sample, hash, thread);
   } catch (const std::exception&) {  // no memory
     stacks_.resize(stacks_before);   // its words stay, unused
-    ns_.resize(times_before);
+    times_.resize(times_before);
     return Added::kNoRoom;
   }
   bytes_ += bytes;
@@ -151,24 +151,27 @@ StackTable::Stack* StackTable::find(const SampleView& sample, std::uint64_t hash
 
 // For the stacks that are there, where the sample is the first one with a time.
 std::uint64_t StackTable::bytes_of_first_time(const SampleView& sample) const {
-  return sample.block.ns != 0 && ns_.empty() ? stacks_.size() * kTimeBytes : 0;
+  return sample.block.ns != 0 && times_.empty() ? stacks_.size() * kTimeBytes : 0;
 }
 
 void StackTable::begin_times(const SampleView& sample) {
-  if (sample.block.ns != 0 && ns_.empty()) ns_.resize(stacks_.size());
+  if (sample.block.ns != 0 && times_.empty()) times_.resize(stacks_.size());
 }
 
 void StackTable::count(Stack& stack, const SampleView& sample) noexcept {
   last_counted_ = static_cast<std::uint32_t>(&stack - stacks_.data());
   stack.count += sample.count;
-  if (!ns_.empty()) ns_[last_counted_] += sample.block.ns;
+  if (times_.empty()) return;
+  Times& times = times_[last_counted_];
+  times.ns += sample.block.ns;
+  times.longest_ns = std::max(times.longest_ns, sample.block.own_ns);
 }
 
 // The index is needed to add only.
 StackTable StackTable::copy_to_read() const {
   StackTable copy;
   copy.stacks_ = stacks_;
-  copy.ns_ = ns_;
+  copy.times_ = times_;
   copy.words_ = words_;
   copy.bytes_ = bytes_;
   copy.last_counted_ = last_counted_;
@@ -191,14 +194,14 @@ void StackTable::append(const SampleView& sample, std::uint64_t hash, std::uint3
   stack.thread = thread;
   stack.words = words_.add(sample.words);
   stacks_.push_back(stack);
-  if (sample.block.ns != 0 || !ns_.empty()) ns_.push_back(0);
+  if (sample.block.ns != 0 || !times_.empty()) times_.emplace_back();
   std::uint32_t& first = first_of_hash_[hash];
   stacks_.back().next_of_hash = first;
   first = static_cast<std::uint32_t>(stacks_.size());
 }
 
-std::uint64_t StackTable::ns(const Stack& stack) const {
-  return ns_.empty() ? 0 : ns_[static_cast<std::size_t>(&stack - stacks_.data())];
+StackTable::Times StackTable::times_of(const Stack& stack) const {
+  return times_.empty() ? Times() : times_[static_cast<std::size_t>(&stack - stacks_.data())];
 }
 
 std::span<const std::uint64_t> StackTable::kernel_frames(const Stack& stack) const {

@@ -1,5 +1,5 @@
 // The distinct stacks of one process image in one session, each with its number of samples and, of
-// blocks, their time.
+// blocks, their time and the longest one.
 //
 // Two samples with the same words have the same stack, so counting takes one hash and one
 // comparison; the words are copied only when a stack is new. Addresses are resolved when the
@@ -96,12 +96,21 @@ class StackTable {
   [[nodiscard]] std::span<const std::uint64_t> mapping_ids(const Stack& stack) const;
 
   // The time of its samples, in nanoseconds; 0 in a table that only counts (BlockPart::ns).
-  [[nodiscard]] std::uint64_t ns(const Stack& stack) const;
+  [[nodiscard]] std::uint64_t ns(const Stack& stack) const { return times_of(stack).ns; }
+
+  // Of the longest one of its blocks, however many of them its sample stands for. 0 of ticks.
+  [[nodiscard]] std::uint64_t longest_ns(const Stack& stack) const {
+    return times_of(stack).longest_ns;
+  }
 
   // An upper bound of the memory in use: what grows may have room for as much again.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
+  struct Times {
+    std::uint64_t ns = 0;
+    std::uint64_t longest_ns = 0;
+  };
   struct HashIsGood {
     using is_avalanching = void;
     std::size_t operator()(std::uint64_t hash) const noexcept { return hash; }
@@ -111,12 +120,13 @@ class StackTable {
   [[nodiscard]] Stack* find(const SampleView& sample, std::uint64_t hash, std::uint32_t thread);
   [[nodiscard]] std::uint64_t bytes_of_first_time(const SampleView& sample) const;
   void begin_times(const SampleView& sample);
+  [[nodiscard]] Times times_of(const Stack& stack) const;
   void count(Stack& stack, const SampleView& sample) noexcept;
   void append(const SampleView& sample, std::uint64_t hash, std::uint32_t thread);
 
   boost::unordered_flat_map<std::uint64_t, std::uint32_t, HashIsGood> first_of_hash_;
   std::vector<Stack> stacks_;
-  std::vector<std::uint64_t> ns_;  // of each stack; empty until a sample has a time
+  std::vector<Times> times_;  // of each stack; empty until a sample has a time
   StackWords words_;
   std::uint64_t bytes_ = 0;
   std::uint32_t last_counted_ = 0;

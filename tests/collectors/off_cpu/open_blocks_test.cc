@@ -22,6 +22,7 @@ struct DeliveredBlock {
   std::uint32_t sessions;
   std::uint64_t count;
   std::uint64_t us;
+  std::uint64_t own_us;
   bool is_ongoing;
   profd_user_end user_end;
   std::vector<std::uint64_t> words;
@@ -35,6 +36,7 @@ class OpenBlocksTest : public testing::Test {
                   delivered_.push_back({.sessions = sample.sessions,
                                         .count = sample.count,
                                         .us = sample.block.ns / kUs,
+                                        .own_us = sample.block.own_ns / kUs,
                                         .is_ongoing = sample.block.is_ongoing,
                                         .user_end = sample.user_end,
                                         .words = {sample.words.begin(), sample.words.end()}});
@@ -205,6 +207,7 @@ TEST_F(OpenBlocksTest, EachSessionGetsThePartThatIsItsOwn) {
   ASSERT_EQ(delivered_.size(), 2U);
   EXPECT_EQ(delivered_us(1), 300U);
   EXPECT_EQ(delivered_us(2), 200U);
+  for (const DeliveredBlock& block : delivered_) EXPECT_EQ(block.own_us, block.us);
 }
 
 // Finds blocks of the time between a slot's start and its session's begin.
@@ -225,6 +228,7 @@ TEST_F(OpenBlocksTest, ABlockThatGoesOnAtTheEndCountsUpToItAsOngoing) {
   close(0, 50'000);
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].us, 49'900U);
+  EXPECT_EQ(delivered_[0].own_us, 49'900U);
   EXPECT_TRUE(delivered_[0].is_ongoing);
   EXPECT_EQ(blocks_.ledger(0).ongoing, (BlockTerm{.blocks = 1, .ns = 49'900 * kUs}));
   EXPECT_EQ(blocks_.size(), 0U);
@@ -264,6 +268,7 @@ TEST_F(OpenBlocksTest, TheEndOfABlockOfAClosedSessionIsNoLossOfAnother) {
   EXPECT_EQ(blocks_.ledger(1).no_start, 0U);
 }
 
+// Finds: a block whose own time is that of all blocks that it stands for.
 TEST_F(OpenBlocksTest, WhatIsNotCertainHasItsWeight) {
   open(0, 0);
   start(5, 100, kEvenChance);
@@ -273,8 +278,10 @@ TEST_F(OpenBlocksTest, WhatIsNotCertainHasItsWeight) {
   ASSERT_EQ(delivered_.size(), 2U);
   EXPECT_EQ(delivered_[0].count, 2U);
   EXPECT_EQ(delivered_[0].us, 120U);
+  EXPECT_EQ(delivered_[0].own_us, 60U);
   EXPECT_EQ(delivered_[1].count, 1U);
   EXPECT_EQ(delivered_[1].us, kLongUs);
+  EXPECT_EQ(delivered_[1].own_us, kLongUs);
   EXPECT_EQ(blocks_.ledger(0).by_weight, (BlockTerm{.blocks = 2, .ns = 120 * kUs}));
   EXPECT_EQ(blocks_.ledger(0).delivered, (BlockTerm{.blocks = 3, .ns = (120 + kLongUs) * kUs}));
 }
@@ -291,6 +298,7 @@ TEST_F(OpenBlocksTest, ALongBlockWithoutAStackIsDeliveredWithItsKernelStack) {
   blocks_.on_whole(block);
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].us, kLongUs);
+  EXPECT_EQ(delivered_[0].own_us, kLongUs);
   EXPECT_EQ(delivered_[0].user_end, PROFD_END_NOT_TAKEN);
   EXPECT_EQ(delivered_[0].words,
             (std::vector<std::uint64_t>{0xffff800000000001, 0xffff800000000002, 0x401000, 9}));

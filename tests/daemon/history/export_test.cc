@@ -167,7 +167,8 @@ TEST_F(HistoryExportTest, AnExportIsTheSumOfItsWindows) {
   EXPECT_EQ(read_profile("other.8.prof").samples(), 1U);
 }
 
-// Finds numbers of blocks in files whose samples are microseconds, and a difference by rounding.
+// Finds numbers of blocks in files whose samples are microseconds, a difference by rounding, and
+// longest blocks that are added up, or keep the samples of two windows apart.
 TEST_F(HistoryExportTest, AnExportOfBlocksCountsMicroseconds) {
   add(NamedWindow::of_blocks(at_minute(0), 2000us), {hot(7, "work", 3), hot(8, "other", 1)});
   add(NamedWindow::of_blocks(at_minute(1), 5000us), {hot(7, "work", 4)});
@@ -186,9 +187,13 @@ TEST_F(HistoryExportTest, AnExportOfBlocksCountsMicroseconds) {
   EXPECT_EQ(read_profile("other.8.prof").samples(), 2000U);
   const auto names = decode_pprof(test::read_file(in_result(kNamedProfile)));
   ASSERT_TRUE(names.has_value());
-  std::int64_t blocks = 0;
-  for (std::size_t i = 0; i < names->samples().size(); ++i) blocks += names->values(i)[0];
-  EXPECT_EQ(blocks, 8);
+  std::vector<std::pair<std::int64_t, std::int64_t>> blocks;
+  blocks.reserve(names->samples().size());
+  for (std::size_t i = 0; i < names->samples().size(); ++i) {
+    blocks.emplace_back(names->values(i)[0], names->longest(i));
+  }
+  EXPECT_THAT(blocks, testing::UnorderedElementsAre(testing::Pair(7, 5'000'000),
+                                                    testing::Pair(1, 2'000'000)));
 }
 
 // Finds two events in one profile: the sums would mean different things.

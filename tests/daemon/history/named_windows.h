@@ -154,7 +154,8 @@ class NamedWindow {
                              label("user", labels.user),
                              label("runtime", labels.runtime)});
     profile_.add_sample({.labels = label_set, .stack = profile_.add_stack(frames)},
-                        std::array{samples, samples * period_ns_});
+                        std::array{samples, samples * period_ns_},
+                        summary_.event == "off-cpu" ? period_ns_ : 0);
   }
 
   PprofProfile profile_;

@@ -99,6 +99,34 @@ TEST_F(BlockProfileTest, TheValuesAreBlocksAndNanoseconds) {
   EXPECT_THAT(profile.values(0), ElementsAre(8, 30'000'002));
 }
 
+// Finds: a sum, the time of what a block stands for, a label by which samples differ, and one of
+// ticks.
+TEST_F(BlockProfileTest, ASampleHasItsLongestBlock) {
+  snapshot_.event = {.name = "wall",
+                     .unit = "microseconds",
+                     .frequency_hz = 100,
+                     .kind = EventKind::kWall};
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  add_block(process, chain(program).block(PROFD_BLOCK_SLEEPING, 20'000'000, 1'000));
+  add_block(process, chain(program).block(PROFD_BLOCK_SLEEPING, 3'000'000'000));
+  add_block(process, chain(program).block(PROFD_BLOCK_SLEEPING, 1'000'000));
+  add_block(process, chain(program).block(PROFD_BLOCK_NONE, 10'000'000));
+  BlockTerm& delivered = snapshot_.ledger.blocks->delivered;  // ticks are not among these
+  delivered.blocks -= 1;
+  delivered.ns -= 10'000'000;
+  snapshot_.tick_ns = 10'000'000;
+  write();
+  const PprofProfile profile = named();
+  ASSERT_EQ(profile.samples().size(), 2U);
+  EXPECT_EQ(profile.longest(sample_of_time(profile, 3'021'000'000)), 3'000'000'000);
+  EXPECT_EQ(profile.longest(sample_of_time(profile, 10'000'000)), 0);
+  EXPECT_THAT(test::output_of(std::string("HOME=/nonexistent PPROF_BINARY_PATH=/nonexistent ") +
+                              GO_PPROF_BINARY + " -symbolize=none -raw " +
+                              path(kNamedProfile).string()),
+              HasSubstr("longest:[3000000000 nanoseconds]"));
+}
+
 TEST_F(BlockProfileTest, RunnableHasItsOwnType) {
   snapshot_.event.name = "runnable";
   snapshot_.event.kind = EventKind::kRunnable;

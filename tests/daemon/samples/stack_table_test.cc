@@ -83,6 +83,25 @@ TEST(StackTable, AddsUpTheBlocksAndTheirTime) {
   EXPECT_EQ(copy.ns(copy.stacks()[1]), 7U);
 }
 
+// Finds: a sum, the last one instead of the longest, the time of all blocks that a sample stands
+// for, and a copy without them.
+TEST(StackTable, KeepsTheLongestBlockOfEachStack) {
+  StackTable table;
+  add(table, plain().block(PROFD_BLOCK_SLEEPING, 1'000));
+  add(table, plain().block(PROFD_BLOCK_SLEEPING, 3'000));
+  add(table, plain().block(PROFD_BLOCK_SLEEPING, 20'000, 10));
+  add(table, plain().block(PROFD_BLOCK_DISK, 7));
+  add(table, plain().block(PROFD_BLOCK_NONE, 10'000));
+  const StackTable copy = table.copy_to_read();
+  for (const StackTable* const one : {&table, &copy}) {
+    ASSERT_EQ(one->stacks().size(), 3U);
+    EXPECT_EQ(one->longest_ns(one->stacks()[0]), 3'000U);
+    EXPECT_EQ(one->longest_ns(one->stacks()[1]), 7U);
+    EXPECT_EQ(one->longest_ns(one->stacks()[2]), 0U);
+    EXPECT_EQ(one->ns(one->stacks()[2]), 10'000U);
+  }
+}
+
 // Finds: times whose places are not those of the stacks, where the first samples had none.
 TEST(StackTable, AStackWithoutTimesHasNone) {
   StackTable table;
@@ -103,11 +122,12 @@ TEST(StackTable, ChargesTheTimesOfAllStacksWithTheFirst) {
   const std::uint64_t bytes = table.bytes();
   // A known stack, whose sample makes room for the times of both.
   const SyntheticSample timed = plain().block(PROFD_BLOCK_NONE, 9);
-  EXPECT_EQ(add(table, timed, 2 * 16 - 1), StackTable::Added::kNoRoom);
+  constexpr std::uint64_t kTimes = 2 * 32;
+  EXPECT_EQ(add(table, timed, kTimes - 1), StackTable::Added::kNoRoom);
   EXPECT_EQ(table.bytes(), bytes);
   EXPECT_EQ(table.stacks()[0].count, 1U);
-  EXPECT_EQ(add(table, timed, 2 * 16), StackTable::Added::kKnown);
-  EXPECT_EQ(table.bytes(), bytes + 2 * 16);
+  EXPECT_EQ(add(table, timed, kTimes), StackTable::Added::kKnown);
+  EXPECT_EQ(table.bytes(), bytes + kTimes);
   EXPECT_EQ(add(table, timed, 0), StackTable::Added::kKnown);
   EXPECT_EQ(table.ns(table.stacks()[0]), 18U);
 }

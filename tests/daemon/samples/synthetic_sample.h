@@ -66,10 +66,15 @@ class SyntheticSample {
     period_ = value;
     return *this;
   }
-  // The sample stands for `count` blocks of `ns` in all. Of a tick with a time, the state is
-  // PROFD_BLOCK_NONE.
+  // The sample stands for `count` blocks of `ns` in all, each of which is as long as its own. Of a
+  // tick with a time, the state is PROFD_BLOCK_NONE.
   SyntheticSample& block(profd_block_state state, std::uint64_t ns, std::uint64_t count = 1) {
-    block_ = {.id = state == PROFD_BLOCK_NONE ? 0U : 1U, .chance = 0, .state = state, .ns = ns};
+    const bool is_tick = state == PROFD_BLOCK_NONE;
+    block_ = {.id = is_tick ? 0U : 1U,
+              .chance = 0,
+              .state = state,
+              .ns = ns,
+              .own_ns = is_tick ? 0 : ns / count};
     count_ = count;
     return *this;
   }
