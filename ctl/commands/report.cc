@@ -35,7 +35,7 @@ Result<RowOrder> parse_order(const std::string& name) {
   if (name == "time") return RowOrder::kTime;
   if (name == "longest") return RowOrder::kLongest;
   return invalid_argument("invalid --sort '" + name.substr(0, 64) + "' (time or longest)",
-                          "longest is by the mean time of a block");
+                          "longest is by the longest block");
 }
 
 class ShowReport final : public Subcommand {
@@ -50,7 +50,7 @@ class ShowReport final : public Subcommand {
                 callers_);
     list.option("--callees", "FUNCTION", "Show what this function calls", callees_);
     list.option("--sort", "ORDER",
-                "time: by time; longest: by the mean time of a block, of off-cpu and wall [time]",
+                "time: by time; longest: by the longest block, of off-cpu and wall [time]",
                 {order_, parse_order});
     list.rule([this, &list] { return check(list); });
   }
@@ -59,6 +59,7 @@ class ShowReport final : public Subcommand {
     auto source = open_shown_source(client, request_, console);
     if (!source) return source.error();
     if (auto checked = check_order(source->samples); !checked) return checked.error();
+    say_order(source->samples, console);
     leave_out_idle(view_, source->samples);
     const Selection selection(source->samples, view_.patterns);
     const auto text = console.json ? json_of(selection, console) : text_of(selection, console);
@@ -74,13 +75,13 @@ class ShowReport final : public Subcommand {
  private:
   [[nodiscard]] bool is_around_function() const { return !callers_.empty() || !callees_.empty(); }
 
-  // How long the longest block was is in no profile: blocks of a stack are added up.
+  // A directory has neither the longest blocks nor the numbers of which a mean could be made.
   [[nodiscard]] Result<void> check_order(const Samples& samples) const {
     if (order_ == RowOrder::kTime || (is_of_blocks(samples.time_kind) && samples.has_counts)) {
       return {};
     }
     if (is_of_blocks(samples.time_kind)) {
-      return invalid_argument("a directory has no numbers of blocks, by which --sort longest sorts",
+      return invalid_argument("a gperftools profile has no longest blocks, and no number of blocks",
                               "record a file: -o x.pb.gz");
     }
     return invalid_argument(
@@ -89,9 +90,16 @@ class ShowReport final : public Subcommand {
         "'profctl record -e off-cpu' records them");
   }
 
+  void say_order(const Samples& samples, const Console& console) const {
+    if (order_ == RowOrder::kTime || samples.rows().empty()) return;
+    if (samples.sum().longest_ns > 0) return;
+    console.err << "profctl: these samples do not say how long the longest block was, so they are "
+                   "sorted by the mean\n";
+  }
+
   [[nodiscard]] Report sorted_report(const Selection& selection) const {
     Report report = make_report(selection, view_.by, view_.names);
-    if (order_ == RowOrder::kLongest) sort_by_block_time(report);
+    if (order_ == RowOrder::kLongest) sort_by_longest_block(report);
     return report;
   }
 

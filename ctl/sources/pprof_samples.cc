@@ -132,7 +132,8 @@ class PprofImport {
   void add(const PprofTables& tables, const PprofPackedSample& sample) {
     if (!begun_) begin(tables);
     if (error_) return;
-    const SampleValue value = places_.value_of(sample.values);
+    SampleValue value = places_.value_of(sample.values);
+    if (is_of_blocks(places_.kind)) value.longest_ns = sample.longest;
     if (value.samples < 0 || value.cpu_ns < 0) {
       error_ = fail(ErrorCode::kMalformed,
                     "it has negative values: it is the difference of two profiles",

@@ -15,6 +15,7 @@ struct WireRow {
   std::uint32_t labels = 0;
   std::int64_t samples = 0;
   std::int64_t cpu_ns = 0;
+  std::int64_t longest_ns = 0;
 };
 
 struct WireSamples {
@@ -50,6 +51,7 @@ bool are_valid(const WireSamples& wire) {
   };
   const auto is_row = [&](const WireRow& row) {
     return row.labels < wire.labels.size() && row.samples >= 0 && row.cpu_ns >= 0 &&
+           row.longest_ns >= 0 &&
            std::ranges::all_of(
                row.stack, [&](std::uint32_t location) { return location < wire.locations.size(); });
   };
@@ -94,7 +96,8 @@ Samples samples_of(const WireSamples& wire) {
   }
   samples.reserve(wire.rows.size());
   for (const WireRow& row : wire.rows) {
-    samples.add(row.stack, labels[row.labels], {.samples = row.samples, .cpu_ns = row.cpu_ns});
+    samples.add(row.stack, labels[row.labels],
+                {.samples = row.samples, .cpu_ns = row.cpu_ns, .longest_ns = row.longest_ns});
   }
   return samples;
 }
@@ -128,7 +131,8 @@ std::string encode_samples(const Samples& samples) {
     wire.rows.push_back({.stack = stack,
                          .labels = row.labels,
                          .samples = row.value.samples,
-                         .cpu_ns = row.value.cpu_ns});
+                         .cpu_ns = row.value.cpu_ns,
+                         .longest_ns = row.value.longest_ns});
   }
   wire.time_ns = samples.time_ns;
   if (samples.times()) wire.times = encode_sample_times(*samples.times());

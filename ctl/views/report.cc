@@ -212,12 +212,18 @@ std::int64_t block_ns(const SampleValue& value) {
   return value.samples > 0 ? value.cpu_ns / value.samples : 0;
 }
 
-void sort_by_block_time(Report& report) {
-  // Rows of equal means keep their order.
-  const auto mean = [](const ReportRow& row) { return block_ns(row.total); };
-  std::ranges::stable_sort(report.rows, std::ranges::greater(), mean);
+std::int64_t longest_block_ns(const SampleValue& value) {
+  return value.longest_ns > 0 ? value.longest_ns : block_ns(value);
+}
+
+void sort_by_longest_block(Report& report) {
+  report.is_by_longest_block = true;
+  // Rows of equal ones keep their order: so a function stands above its callers, whose own time is
+  // less.
+  const auto longest = [](const ReportRow& row) { return longest_block_ns(row.total); };
+  std::ranges::stable_sort(report.rows, std::ranges::greater(), longest);
   for (ReportRow& row : report.rows) {
-    std::ranges::stable_sort(row.rows, std::ranges::greater(), mean);
+    std::ranges::stable_sort(row.rows, std::ranges::greater(), longest);
   }
 }
 

@@ -49,7 +49,8 @@ struct ReportRow {
 struct Report {
   ViewScope scope;
   std::vector<GroupKey> by;
-  std::vector<ReportRow> rows;  // by `self`, then `total`, then name; or sort_by_block_time()
+  std::vector<ReportRow> rows;  // by `self`, then `total`, then name; or sort_by_longest_block()
+  bool is_by_longest_block = false;
 
   [[nodiscard]] bool is_of_frames() const { return profd::is_of_frames(by.back()); }
 };
@@ -57,8 +58,12 @@ struct Report {
 // The mean time of a block, in nanoseconds. 0: there are none.
 [[nodiscard]] std::int64_t block_ns(const SampleValue& value);
 
-// Sorts the rows of both keys by the mean time of the blocks in `total`, the longest first.
-void sort_by_block_time(Report& report);
+// The time of the longest block, in nanoseconds; the mean where that is not known, as in files of
+// versions that did not write it. 0: there are none.
+[[nodiscard]] std::int64_t longest_block_ns(const SampleValue& value);
+
+// Sorts the rows of both keys by the longest block in `total`.
+void sort_by_longest_block(Report& report);
 
 // `by` has one or two keys.
 [[nodiscard]] Report make_report(const Selection& selection, const std::vector<GroupKey>& by,

@@ -41,7 +41,9 @@ std::string_view name_of(FrameKind kind) {
 SampleValue part_of(const SampleValue& value, std::int64_t samples) {
   if (value.samples == 0) return {};
   const auto cpu_ns = __extension__ static_cast<__int128>(value.cpu_ns) * samples / value.samples;
-  return {.samples = samples, .cpu_ns = static_cast<std::int64_t>(cpu_ns)};
+  const auto part_ns = static_cast<std::int64_t>(cpu_ns);
+  const std::int64_t longest_ns = std::min(value.longest_ns, part_ns);
+  return {.samples = samples, .cpu_ns = part_ns, .longest_ns = longest_ns};
 }
 
 void add_to(SeededHash& hash, const SampledFunction& function) {
@@ -65,6 +67,7 @@ void add_to(SeededHash& hash, const SampleLabels& labels) {
 void SampleValue::add(const SampleValue& other) {
   samples = limited_sum(samples, other.samples);
   cpu_ns = limited_sum(cpu_ns, other.cpu_ns);
+  longest_ns = std::max(longest_ns, other.longest_ns);
 }
 
 void SampleLosses::add(const SampleLosses& other) {

@@ -71,9 +71,10 @@ struct SampleLabels {
 
 struct SampleValue {
   std::int64_t samples = 0;
-  std::int64_t cpu_ns = 0;  // of another kind where Samples::time_kind says so
+  std::int64_t cpu_ns = 0;      // of another kind where Samples::time_kind says so
+  std::int64_t longest_ns = 0;  // of the blocks, the longest one; 0: unknown
 
-  // Stops at the limits of the type.
+  // Sums stop at the limits of the type.
   void add(const SampleValue& other);
   friend bool operator==(const SampleValue&, const SampleValue&) = default;
 };
@@ -115,7 +116,7 @@ struct SampleLosses {
   return static_cast<std::uint32_t>(number - 1);
 }
 
-// Of `samples` of the value's samples. Each has the same time.
+// Of `samples` of the value's samples. Each has the same time, as it is not known which they are.
 [[nodiscard]] SampleValue part_of(const SampleValue& value, std::int64_t samples);
 
 class Samples {

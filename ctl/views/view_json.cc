@@ -18,6 +18,7 @@ object json_of(const ViewScope& scope, const SampleValue& value) {
   object json;
   if (scope.has_counts) json.emplace("samples", value.samples);
   if (scope.has_cpu_time) json.emplace(kind_names(scope.time_kind).member, value.cpu_ns);
+  if (value.longest_ns > 0) json.emplace("longest_ns", value.longest_ns);
   return json;
 }
 

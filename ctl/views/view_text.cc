@@ -69,6 +69,7 @@ class ReportTable {
     heads.push_back({.title = has_self() ? "TOTAL " + amount : amount, .is_optional = true});
     heads.push_back({.title = has_self() ? "TOTAL" : "SHARE"});
     if (report_.scope.has_block_times()) heads.push_back({.title = "PER BLOCK"});
+    if (has_longest()) heads.push_back({.title = "LONGEST"});
     heads.push_back({.title = keys_title(report_.by), .kind = ColumnKind::kName});
     if (has_self()) heads.push_back({.title = "OBJECT", .kind = ColumnKind::kOptional});
     return heads;
@@ -77,6 +78,11 @@ class ReportTable {
   // Labels have no callers.
   [[nodiscard]] bool has_self() const {
     return std::ranges::any_of(report_.by, [](GroupKey key) { return is_of_frames(key); });
+  }
+
+  // Files of earlier versions don't say it.
+  [[nodiscard]] bool has_longest() const {
+    return report_.is_by_longest_block && report_.scope.all.longest_ns > 0;
   }
 
   void add(const ReportRow& row) {
@@ -102,6 +108,10 @@ class ReportTable {
     texts.push_back({amount_text(scope, row.total)});
     texts.push_back({share_text_of(scope, row.total)});
     if (scope.has_block_times()) texts.push_back({block_time_text(block_ns(row.total))});
+    if (has_longest()) {
+      const std::int64_t longest = row.total.longest_ns;
+      texts.push_back({longest > 0 ? block_time_text(longest) : "-"});
+    }
     const bool is_head = level == 0 && report_.by.size() > 1;
     texts.push_back({.text = row.group.name,
                      .color = is_head ? TextColor::kBold : color_of(row.group),

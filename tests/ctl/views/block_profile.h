@@ -37,15 +37,15 @@ class BlockProfile {
   }
 
   // `stack`: names, the leaf first. Those in "k:NAME" are of the kernel; those in brackets have no
-  // code, and a mapping of their name, as the daemon writes them.
+  // code, and a mapping of their name, as the daemon writes them. `longest_ns`: 0 is not written.
   void add(const std::vector<std::string>& stack, const BlockLabels& labels, std::int64_t blocks,
-           std::int64_t ns) {
+           std::int64_t ns, std::int64_t longest_ns = 0) {
     std::vector<std::uint32_t> locations;
     locations.reserve(stack.size());
     for (const std::string& name : stack) locations.push_back(add_frame(name));
     const std::vector<std::int64_t> values{blocks, ns};
     profile_.add_sample({.labels = add_labels(labels), .stack = profile_.add_stack(locations)},
-                        values);
+                        values, longest_ns);
   }
 
   [[nodiscard]] const PprofProfile& profile() const { return profile_; }

@@ -38,7 +38,8 @@ Samples samples_of_blocks(const BlockProfile& from) {
 
 BlockProfile a_block_profile() {
   BlockProfile profile;
-  profile.add({"k:futex_wait", "lock", "main"}, {.state = "S", .wait = "futex"}, 3, 1500 * kMs);
+  profile.add({"k:futex_wait", "lock", "main"}, {.state = "S", .wait = "futex"}, 3, 1500 * kMs,
+              1200 * kMs);
   profile.add({"k:io_schedule", "read_all", "main"},
               {.state = "D", .wait = "disk", .is_ongoing = true, .pid = 8, .thread = "io-#"}, 1,
               250 * kMs + 999);
@@ -54,8 +55,9 @@ void expect_both_blocks(const Samples& samples) {
   for (const Samples::Row& row : samples.rows()) {
     const SampleLabels& labels = samples.labels()[row.labels];
     const bool is_first = labels.pid == 7;
-    EXPECT_EQ(row.value, is_first ? (SampleValue{.samples = 3, .cpu_ns = 1500 * kMs})
-                                  : (SampleValue{.samples = 1, .cpu_ns = 250 * kMs + 999}));
+    const SampleValue first{.samples = 3, .cpu_ns = 1500 * kMs, .longest_ns = 1200 * kMs};
+    EXPECT_EQ(row.value,
+              is_first ? first : (SampleValue{.samples = 1, .cpu_ns = 250 * kMs + 999}));
     EXPECT_EQ(samples.text(labels.state), is_first ? "S" : "D");
     EXPECT_EQ(samples.text(labels.wait), is_first ? "futex" : "disk");
     EXPECT_EQ(samples.text(labels.ongoing), is_first ? "" : "yes");
@@ -63,7 +65,7 @@ void expect_both_blocks(const Samples& samples) {
   }
 }
 
-// Finds a label or a type that one of the ways forgets.
+// Finds a label, a type or a longest block that one of the ways forgets.
 TEST(BlockSamples, TimesAndLabelsStayOnEachWay) {
   const Samples samples = samples_of_blocks(a_block_profile());
   expect_both_blocks(samples);

@@ -184,7 +184,41 @@ TEST_F(BlockViewsTest, IdleThreadsAreShownWhereThereIsNothingElse) {
   EXPECT_THAT(text, Not(HasSubstr("idle:")));
 }
 
-TEST_F(BlockViewsTest, TheLongestWaitsComeFirstOnRequest) {
+// Finds: rows by the mean, which is 23 us where the stall is; sums of longest blocks; and callers
+// above what waits. Both files have a row of the stack of the stall.
+TEST_F(BlockViewsTest, AStallAmongShortWaitsComesFirstOnRequest) {
+  BlockProfile profile;
+  const test::BlockLabels labels{.state = "S", .wait = "futex"};
+  profile.add({"k:futex_wait", "lock"}, labels, 1'000'001, 23 * kSecond, 3 * kSecond);
+  profile.add({"k:pipe_read", "read_all"}, {.state = "S", .wait = "pipe"}, 2, 2 * kSecond, kSecond);
+  const std::string file = write(profile);
+  EXPECT_THAT(names_of_rows(json_of({"report", file, "--by", "wait", "--sort", "longest"})),
+              testing::ElementsAre("futex", "pipe"));
+  const json::value report = json_of({"report", file, "--sort", "longest"});
+  EXPECT_THAT(names_of_rows(report),
+              testing::ElementsAre("futex_wait", "lock", "pipe_read", "read_all"));
+  EXPECT_EQ(report.at("rows").at(1).at("total").at("longest_ns").as_int64(), 3 * kSecond);
+  EXPECT_EQ(report.at("rows").at(3).at("total").at("longest_ns").as_int64(), kSecond);
+  const Ran ran = run({"report", file, "--sort", "longest"});
+  EXPECT_THAT(ran.err, Not(HasSubstr("sorted by the mean")));
+  EXPECT_THAT(ran.out, testing::ContainsRegex("PER BLOCK +LONGEST +FUNCTION"));
+  EXPECT_THAT(ran.out, testing::ContainsRegex("23.0 us +3.00 s +lock"));
+  EXPECT_THAT(ran.out, testing::ContainsRegex("1.00 s +1.00 s +read_all"));
+  EXPECT_THAT(text_of({"report", file}), Not(HasSubstr("LONGEST")));
+
+  BlockProfile other;
+  other.add({"k:futex_wait", "lock"}, labels, 10, 200, 20);
+  const std::string both = scratch_.path() / "both.pb.gz";
+  ASSERT_EQ(run({"convert", file, write(other, "b.pb.gz"), "-o", both}).code, kExitOk);
+  const json::value of_both = json_of({"report", both, "--sort", "longest"});
+  EXPECT_EQ(of_both.at("rows").at(1).at("total").at("longest_ns").as_int64(), 3 * kSecond);
+  EXPECT_EQ(of_both.at("rows").at(1).at("total").at("samples").as_int64(), 1'000'011);
+  const json::value diff = json_of({"diff", both, file});
+  EXPECT_EQ(diff.at("new").at("all").at("longest_ns").as_int64(), 3 * kSecond);
+}
+
+// The profile is that of a version that did not write the longest blocks.
+TEST_F(BlockViewsTest, WithoutLongestBlocksTheMeansSort) {
   BlockProfile profile;
   profile.add({"k:futex_wait", "lock"}, {.state = "S", .wait = "futex"}, 100'000, 3 * kSecond);
   profile.add({"k:futex_wait", "stall"}, {.state = "S", .wait = "futex"}, 2, 2 * kSecond);
@@ -201,6 +235,7 @@ TEST_F(BlockViewsTest, TheLongestWaitsComeFirstOnRequest) {
   EXPECT_THAT(text, testing::ContainsRegex("1.00 s +stall"));
   EXPECT_THAT(text, testing::ContainsRegex("3.50 ms +load"));
   EXPECT_THAT(text, testing::ContainsRegex("30.0 us +lock"));
+  EXPECT_THAT(run({"report", file, "--sort", "longest"}).err, HasSubstr("sorted by the mean\n"));
 }
 
 TEST_F(BlockViewsTest, ThereAreNoLongestWaitsWithoutBlocks) {
