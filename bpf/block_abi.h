@@ -65,9 +65,9 @@ struct profd_whole_block {
 	__u32 tid;     /* in profd's PID namespace */
 	__u32 sessions;
 	__u16 kernel_frames;
-	__u16 call;    /* number of the system call that blocks; PROFD_NO_CALL: none */
-	__u8 state;    /* profd_block_state */
-	__u8 context;  /* profd_context */
+	__u16 call;   /* number of the system call that blocks; PROFD_NO_CALL: none */
+	__u8 state;   /* profd_block_state */
+	__u8 context; /* profd_context */
 	__u8 flags;
 	__u8 reserved;
 	char thread[PROFD_COMM_BYTES];
@@ -87,9 +87,9 @@ struct profd_block_term {
  */
 struct profd_block_counters {
 	struct profd_block_term blocked;
-	struct profd_block_term sampled;	 /* chosen, and sent */
-	struct profd_block_term long_unsampled;	 /* a profd_whole_block was sent */
-	struct profd_block_term short_unsampled; /* neither: sampled ones stand for them */
+	struct profd_block_term sampled;		/* chosen, and sent */
+	struct profd_block_term long_unsampled;		/* a profd_whole_block was sent */
+	struct profd_block_term short_unsampled;	/* neither: sampled ones stand for them */
 	struct profd_block_term lost[PROFD_LOSS_COUNT]; /* either record had no room */
 };
 
@@ -105,9 +105,9 @@ struct profd_switch_counters {
 
 /* Written by user space at any time and read at every switch; no field depends on another. */
 struct profd_block_rate {
-	__u64 long_ns;		 /* T: blocks of this duration are never lost */
-	__u32 scale;		 /* block_choice.h */
-	__u32 walks_per_second;	 /* of each CPU: so many blocks are chosen for certain */
+	__u64 long_ns;		/* T: blocks of this duration are never lost */
+	__u32 scale;		/* block_choice.h */
+	__u32 walks_per_second; /* of each CPU: so many blocks are chosen for certain */
 	__u32 burst;
 	__u32 new_sites_per_second; /* of each CPU, besides: at a site new to the thread */
 };

@@ -78,8 +78,8 @@ struct profd_scratch {
 	/* Stack memory. Twice the window's size: a short read goes to its upper end (frame.h). */
 	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
 
-	/* The record: a struct and the words that follow it. In front of it, what makes it the start
-	 * of a block (block_abi.h); ticks leave that out. */
+	/* The record: a struct and the words that follow it. In front of it, what makes it the
+	 * start of a block (block_abi.h); ticks leave that out. */
 	struct profd_block block;
 	struct profd_sample sample;
 	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS];

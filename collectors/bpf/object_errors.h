@@ -3,7 +3,6 @@
 #pragma once
 
 #include <bpf/libbpf.h>
-#include <string.h>
 
 #include <cerrno>
 #include <cstdarg>
@@ -13,6 +12,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <string.h>
 
 #include "formats/base/result.h"
 

@@ -43,8 +43,7 @@ struct OwnedSample {
     words.insert(words.end(), sample.mapping_ids.begin(), sample.mapping_ids.end());
     view.words = words;
     view.kernel_frames = view.words.first(sample.kernel_frames.size());
-    view.user_frames =
-        view.words.subspan(sample.kernel_frames.size(), sample.user_frames.size());
+    view.user_frames = view.words.subspan(sample.kernel_frames.size(), sample.user_frames.size());
     view.mapping_ids = view.words.last(sample.mapping_ids.size());
   }
   OwnedSample(const OwnedSample&) = delete;

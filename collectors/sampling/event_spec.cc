@@ -67,9 +67,8 @@ EventKind kind_of_blocks(std::string_view name) {
 
 Result<EventSpec> make_block_spec(const KnownEvent& event, std::uint64_t frequency_hz,
                                   std::uint64_t period) {
-  EventSpec spec{.name = std::string(event.name),
-                 .unit = "microseconds",
-                 .kind = kind_of_blocks(event.name)};
+  EventSpec spec{
+      .name = std::string(event.name), .unit = "microseconds", .kind = kind_of_blocks(event.name)};
   if (spec.has_ticks()) {
     if (period != 0) {
       return fail(ErrorCode::kInvalidArgument, spec.name + " has no period: each block is measured",
@@ -81,9 +80,9 @@ Result<EventSpec> make_block_spec(const KnownEvent& event, std::uint64_t frequen
     return spec;
   }
   if (frequency_hz != 0 || period != 0) {
-    return fail(
-        ErrorCode::kInvalidArgument, spec.name + " has no frequency: each block is measured",
-        "leave out --freq and --period; -e wall takes a frequency for its CPU part");
+    return fail(ErrorCode::kInvalidArgument,
+                spec.name + " has no frequency: each block is measured",
+                "leave out --freq and --period; -e wall takes a frequency for its CPU part");
   }
   spec.period = kBlockPeriodNs;
   return spec;

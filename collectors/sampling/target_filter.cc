@@ -201,9 +201,9 @@ void TargetFilter::stop_matching(SessionSlot slot) {
 }
 
 void TargetFilter::remove(SessionSlot slot) {
-  for (std::uint32_t* mask : {&filter_->all, &filter_->by_comm, &filter_->by_uid,
-                              &filter_->by_cgroup, &filter_->of_users, &filter_->restricted,
-                              &filter_->blocked, &filter_->runnable}) {
+  for (std::uint32_t* mask :
+       {&filter_->all, &filter_->by_comm, &filter_->by_uid, &filter_->by_cgroup, &filter_->of_users,
+        &filter_->restricted, &filter_->blocked, &filter_->runnable}) {
     clear_bit(*mask, slot);
   }
   for (std::uint32_t& mask : filter_->event_set) clear_bit(mask, slot);

@@ -114,10 +114,9 @@ class ShowDiff final : public Subcommand {
   Result<Side> make_side(Client& client, const SourceRequest& request, const Console& console) {
     auto source = open_source(client, request);
     if (!source) {
-      return with_hint_on_names(
-          explained_absence(source.error(), range_of_source(request), request.target, client,
-                            request.event),
-          request.target);
+      return with_hint_on_names(explained_absence(source.error(), range_of_source(request),
+                                                  request.target, client, request.event),
+                                request.target);
     }
     print_notes(*source, source->title + ": ", console);
     leave_out_idle(view_, source->samples);

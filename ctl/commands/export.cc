@@ -44,10 +44,9 @@ class Export final : public Subcommand {
     request_.profile_only = output_.form != ResultForm::kDirectory;
     const auto result = client.export_windows(request_);
     if (!result) {
-      return with_hint_on_names(
-          explained_absence(result.error(), request_.range, request_.target, client,
-                            request_.event),
-          request_.target);
+      return with_hint_on_names(explained_absence(result.error(), request_.range, request_.target,
+                                                  client, request_.event),
+                                request_.target);
     }
     if (result->note) console.err << "profctl: " << printable(*result->note) << "\n";
     return fetch_result(client, *result, output_, written_, console);

@@ -81,8 +81,7 @@ class DrawFlame final : public Subcommand {
     const bool is_all = tree.left_out == 0 && tree.scope.idle == SampleValue();
     if (output_ == "-" && is_all) return;
     out << (output_ == "-" ? "profctl: " : printable(output_) + ": ")
-        << size_text(tree.scope, tree.scope.shown) << ", "
-        << counted(tree.nodes.size(), "node");
+        << size_text(tree.scope, tree.scope.shown) << ", " << counted(tree.nodes.size(), "node");
     if (tree.left_out != 0) {
       out << "; " << counted(tree.left_out, "smaller node") << " left out, --focus shows more";
     }

@@ -44,15 +44,14 @@ double most_of(const History& history) {
 void print_history(const History& history, bool of_blocks, bool has_lost, const Console& console) {
   constexpr std::size_t kBarColumns = 16;
   const double most = most_of(history);
-  FittingTable table({{.title = "STARTED", .kind = ColumnKind::kText},
-                      {.title = of_blocks ? "OFF CPU" : "CPU"},
-                      {.title = "", .kind = ColumnKind::kOptional},
-                      {.title = "DURATION", .kind = ColumnKind::kOptional},
-                      {.title = of_blocks ? "TIME" : "SAMPLES", .is_optional = true},
-                      {.title = "LOST", .is_optional = true},
-                      {.title = of_blocks ? "MOST" : "HOTTEST",
-                       .kind = ColumnKind::kName,
-                       .keeps_start = true}});
+  FittingTable table(
+      {{.title = "STARTED", .kind = ColumnKind::kText},
+       {.title = of_blocks ? "OFF CPU" : "CPU"},
+       {.title = "", .kind = ColumnKind::kOptional},
+       {.title = "DURATION", .kind = ColumnKind::kOptional},
+       {.title = of_blocks ? "TIME" : "SAMPLES", .is_optional = true},
+       {.title = "LOST", .is_optional = true},
+       {.title = of_blocks ? "MOST" : "HOTTEST", .kind = ColumnKind::kName, .keeps_start = true}});
   for (const WindowShares& window : history.windows) {
     table.add({{local_text(window.started)},
                {cpu_text(window.cpu_percent)},

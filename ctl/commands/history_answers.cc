@@ -30,8 +30,7 @@ std::string text_of_range(const TimeRange& range) {
 }
 
 Result<bool> has_windows_in(const TimeRange& range, Client& client, const std::string& event) {
-  const auto newest =
-      client.history({.range = range, .target = {}, .limit = 1, .event = event});
+  const auto newest = client.history({.range = range, .target = {}, .limit = 1, .event = event});
   if (!newest) return newest.error();
   return !newest->windows.empty() || newest->left_out != 0;
 }

@@ -125,8 +125,7 @@ class ShowReport final : public Subcommand {
     if (is_tree_ || is_around_function()) return trees_text(selection, console);
     const Report report = sorted_report(selection);
     if (report.rows.empty()) return nothing_to_show(view_.patterns);
-    return heading_text(report.scope) + "\n" +
-           report_text(report, view_.limits(), console.screen);
+    return heading_text(report.scope) + "\n" + report_text(report, view_.limits(), console.screen);
   }
 
   Result<std::string> trees_text(const Selection& selection, const Console& console) {

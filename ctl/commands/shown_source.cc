@@ -107,10 +107,9 @@ Result<Source> open_shown_source(Client& client, const SourceRequest& request,
                                  const Console& console) {
   auto source = open_source(client, request);
   if (!source) {
-    return with_hint_on_names(
-        explained_absence(source.error(), range_of_source(request), request.target, client,
-                          request.event),
-        request.target);
+    return with_hint_on_names(explained_absence(source.error(), range_of_source(request),
+                                                request.target, client, request.event),
+                              request.target);
   }
   print_notes(*source, "", console);
   hint_at_unnamed_code(source->samples, console);

@@ -181,8 +181,8 @@ void print_unmaps(const StatusInfo::Unmaps& unmaps, std::ostream& out) {
 
 void print_off_cpu(const StatusInfo::OffCpu& off_cpu, std::ostream& out) {
   out << "off-cpu    " << counted(off_cpu.threads_watched, "thread") << " watched, "
-      << counted(off_cpu.walks, "stack") << " taken, " << off_cpu.walks_by_chance
-      << " by chance; " << off_cpu.open_blocks << " open";
+      << counted(off_cpu.walks, "stack") << " taken, " << off_cpu.walks_by_chance << " by chance; "
+      << off_cpu.open_blocks << " open";
   if (off_cpu.threads_refused != 0) out << "; " << off_cpu.threads_refused << " not watched";
   if (off_cpu.ends_lost != 0) out << "; " << counted(off_cpu.ends_lost, "end") << " lost";
   out << "\n";

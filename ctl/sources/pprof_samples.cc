@@ -78,8 +78,7 @@ bool is_jit_object_of_perf(std::string_view object) {
 }
 
 bool is_count_of_samples(std::string_view type) {
-  return type == "samples" || type == "sample" || type.ends_with("_sample") ||
-         type == kBlocksType;
+  return type == "samples" || type == "sample" || type.ends_with("_sample") || type == kBlocksType;
 }
 
 // Whether the type is one of times, and takes the place of the last one: CPU time goes before the

@@ -51,13 +51,12 @@ bool are_valid(const WireSamples& wire) {
   };
   const auto is_row = [&](const WireRow& row) {
     return row.labels < wire.labels.size() && row.samples >= 0 && row.cpu_ns >= 0 &&
-           row.longest_ns >= 0 &&
-           std::ranges::all_of(
-               row.stack, [&](std::uint32_t location) { return location < wire.locations.size(); });
+           row.longest_ns >= 0 && std::ranges::all_of(row.stack, [&](std::uint32_t location) {
+             return location < wire.locations.size();
+           });
   };
   return wire.duration_ns >= 0 && wire.time_ns >= 0 && wire.losses.size() <= 1 &&
-         wire.time_kind <= TimeKind::kWall &&
-         std::ranges::all_of(wire.functions, is_function) &&
+         wire.time_kind <= TimeKind::kWall && std::ranges::all_of(wire.functions, is_function) &&
          std::ranges::all_of(wire.locations, are_frames) &&
          std::ranges::all_of(wire.labels, is_label_set) && std::ranges::all_of(wire.rows, is_row);
 }
@@ -87,9 +86,8 @@ Samples samples_of(const WireSamples& wire) {
   }
   std::vector<std::uint32_t> labels;
   for (SampleLabels set : wire.labels) {
-    for (std::uint32_t* text :
-         {&set.comm, &set.unit, &set.container, &set.user, &set.runtime, &set.thread, &set.state,
-          &set.wait, &set.ongoing}) {
+    for (std::uint32_t* text : {&set.comm, &set.unit, &set.container, &set.user, &set.runtime,
+                                &set.thread, &set.state, &set.wait, &set.ongoing}) {
       *text = texts[*text];
     }
     labels.push_back(samples.add_labels(set));

@@ -124,10 +124,8 @@ class SourceOpener {
   }
 
   Result<Source> open_history(const TimeRange& range) {
-    const ExportRequest wanted{.range = range,
-                               .target = request_.target,
-                               .profile_only = true,
-                               .event = request_.event};
+    const ExportRequest wanted{
+        .range = range, .target = request_.target, .profile_only = true, .event = request_.event};
     const auto result = client_.export_windows(wanted);
     if (result) return source_of_history(*result);
     return is_allowed_absence(result.error()) ? open_empty_history(range, result.error())

@@ -25,8 +25,8 @@ enum class GroupKey : std::uint8_t {
   kRuntime,
   kState,  // of a block
   kWait,   // what a block waited for
-  kFile,  // of the source; where that is unknown, the file with the code in brackets
-  kLine,  // a function and a line of its source
+  kFile,   // of the source; where that is unknown, the file with the code in brackets
+  kLine,   // a function and a line of its source
   kFunction,
 };
 inline constexpr std::size_t kGroupKeys = 12;

@@ -22,8 +22,7 @@ constexpr std::array kIdleWaits = {Wait::kFutex, Wait::kEpoll, Wait::kPoll,
 
 bool may_be_idle(std::string_view state, std::string_view wait) {
   constexpr std::size_t kInterruptible = 1;  // profd_block_state
-  return state == kBlockStates[kInterruptible] &&
-         std::ranges::any_of(kIdleWaits, [wait](Wait one) {
+  return state == kBlockStates[kInterruptible] && std::ranges::any_of(kIdleWaits, [wait](Wait one) {
            return wait == kWaitKinds[static_cast<std::size_t>(one)];
          });
 }

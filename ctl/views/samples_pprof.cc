@@ -77,9 +77,8 @@ class PprofExport {
       std::vector<std::int64_t> values;
       if (from_.has_counts) values.push_back(row.value.samples);
       if (from_.has_cpu_time) values.push_back(row.value.cpu_ns);
-      places.push_back(
-          to_.add_sample({.labels = labels[row.labels], .stack = to_.add_stack(stack)}, values,
-                         row.value.longest_ns));
+      places.push_back(to_.add_sample({.labels = labels[row.labels], .stack = to_.add_stack(stack)},
+                                      values, row.value.longest_ns));
     }
     add_times(places);
     return std::move(to_);

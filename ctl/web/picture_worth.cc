@@ -56,8 +56,8 @@ std::string picture_worth_json(const Source& source, bool has_lost,
   const std::int64_t all = samples.sum().samples;
   const std::string event = printable_utf8(samples.event, kMaxPrintableBytes);
   const std::string nouns = std::string(kind_names(samples.time_kind).noun) + "s";
-  const std::string count = samples.has_counts ? std::to_string(all) + " " + nouns
-                                               : cpu_time_text(samples.sum().cpu_ns);
+  const std::string count =
+      samples.has_counts ? std::to_string(all) + " " + nouns : cpu_time_text(samples.sum().cpu_ns);
   array parts{count + (event == "samples" ? "" : " of " + event)};
   if (source.summary) {
     const SampleLosses losses = losses_of(*source.summary);

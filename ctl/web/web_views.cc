@@ -115,11 +115,8 @@ Result<void> WebViews::check() {
 // Its samples may be those of a month, of which the daemon reads the sums alone.
 Result<void> WebViews::check_whole_history() {
   const TargetRequest& target = samples_.source().target;
-  const auto history = client_.history({.range = {},
-                                        .target = target,
-                                        .limit = 1,
-                                        .sum = true,
-                                        .event = samples_.source().event});
+  const auto history = client_.history(
+      {.range = {}, .target = target, .limit = 1, .sum = true, .event = samples_.source().event});
   if (!history) return history.error();
   const bool has_matched = std::ranges::any_of(
       history->windows, [](const WindowShares& window) { return window.samples != 0; });

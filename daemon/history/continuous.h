@@ -157,9 +157,9 @@ class Continuous {
   bool running_ = false;       // run() is active
   bool reconfigured_ = false;  // config_ has changed, and run() has not handled it yet
   bool writing_ = false;
-  bool making_hours_ = false;   // make_hours() is active
-  bool cleaning_ = false;       // keep_clean() is active
-  bool failing_ = false;        // the last window was lost
+  bool making_hours_ = false;  // make_hours() is active
+  bool cleaning_ = false;      // keep_clean() is active
+  bool failing_ = false;       // the last window was lost
   bool failing_to_begin_ = false;
   Wall::time_point wall_read_;  // by the last read_clock()
   Steady::time_point steady_read_;

@@ -92,7 +92,7 @@ class HourMaker {
   std::uint64_t processes_bytes_ = 0;  // the memory for them
   std::uint64_t period_us_ = 0;        // of the windows; 0: none is read yet
   std::uint64_t min_samples_of_pid_ = kMinSamplesOfPid;
-  std::set<ProcessLabels> mixed_;      // without pid: they would have several owners
+  std::set<ProcessLabels> mixed_;  // without pid: they would have several owners
   PprofMerge profiles_{{.drop_addresses = true}};
   WindowSums sums_;
   SessionSummary summary_;

@@ -161,11 +161,10 @@ class SampleWriter {
 
 // An upper bound of the usual size, so that the file seldom moves while it grows.
 std::size_t usual_bytes(const PprofTables& tables) {
-  std::size_t bytes = tables.own_data.size() + 64 * tables.mappings.size() +
-                      24 * tables.functions.size() + 24 * tables.locations.size() +
-                      8 * tables.lines.size() + 24 * tables.samples.size() +
-                      3 * tables.frames.size() + 12 * tables.labels.size() +
-                      16 * tables.longest.size() + 4096;
+  std::size_t bytes =
+      tables.own_data.size() + 64 * tables.mappings.size() + 24 * tables.functions.size() +
+      24 * tables.locations.size() + 8 * tables.lines.size() + 24 * tables.samples.size() +
+      3 * tables.frames.size() + 12 * tables.labels.size() + 16 * tables.longest.size() + 4096;
   for (const std::string_view text : tables.texts) bytes += text.size() + 3;
   return bytes;
 }

@@ -44,11 +44,8 @@ constexpr profd_block_rate kAllBlocks{.long_ns = kLongNs,
                                       .burst = 1'000'000,
                                       .new_sites_per_second = 0};
 // But for one block in 1,024, and one for a new site on each CPU.
-constexpr profd_block_rate kNoBlocks{.long_ns = kLongNs,
-                                     .scale = 0,
-                                     .walks_per_second = 0,
-                                     .burst = 0,
-                                     .new_sites_per_second = 0};
+constexpr profd_block_rate kNoBlocks{
+    .long_ns = kLongNs, .scale = 0, .walks_per_second = 0, .burst = 0, .new_sites_per_second = 0};
 
 std::uint32_t own_pid() { return static_cast<std::uint32_t>(::getpid()); }
 

@@ -6,8 +6,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(empty_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-	     unsigned int prev_state)
-{
-	return 0;
+int BPF_PROG(empty_switch, bool preempt, struct task_struct* prev, struct task_struct* next,
+             unsigned int prev_state) {
+  return 0;
 }

@@ -65,10 +65,10 @@ BlockRows BlockRows::read(const std::filesystem::path& file) {
   for (std::size_t i = 0; i < profile->samples().size(); ++i) {
     const PprofSample& sample = profile->samples()[i];
     const auto values = profile->values(i);
-    rows.rows_.push_back({.frames = frames_in(*profile, sample.stack),
-                          .labels = texts_in(*profile, sample.labels),
-                          .sum = {.blocks = static_cast<double>(values[0]),
-                                  .ns = static_cast<double>(values[1])}});
+    rows.rows_.push_back(
+        {.frames = frames_in(*profile, sample.stack),
+         .labels = texts_in(*profile, sample.labels),
+         .sum = {.blocks = static_cast<double>(values[0]), .ns = static_cast<double>(values[1])}});
   }
   return rows;
 }
@@ -114,9 +114,9 @@ OwnWaits OwnWaits::parse(const std::string& output) {
   }
   for (const auto& thread : printed.at("threads").as_object()) {
     own.threads_[name_of_member(thread)] = {.wall_ns = number_of(thread.value(), "wall_ns"),
-                                               .run_ns = number_of(thread.value(), "run_ns"),
-                                               .delay_ns = number_of(thread.value(), "delay_ns"),
-                                               .switches = number_of(thread.value(), "switches")};
+                                            .run_ns = number_of(thread.value(), "run_ns"),
+                                            .delay_ns = number_of(thread.value(), "delay_ns"),
+                                            .switches = number_of(thread.value(), "switches")};
   }
   return own;
 }

@@ -297,8 +297,8 @@ TEST_F(OffCpuTest, ABlockFromBeforeTheStartCountsFromThere) {
   const Process process(waits({"outlast", "600"}));
   ASSERT_TRUE(eventually([&] { return process.out() == "ready\n"; }));
   const std::filesystem::path path = directory_.path() / "before.pb.gz";
-  const Ended ended = daemon_.profctl({"record", "-e", "off-cpu", "-d", "2s", "-p",
-                                       std::to_string(process.pid()), "-o", path});
+  const Ended ended = daemon_.profctl(
+      {"record", "-e", "off-cpu", "-d", "2s", "-p", std::to_string(process.pid()), "-o", path});
   ASSERT_EQ(ended.status, 0) << ended.err;
   const BlockRows rows = BlockRows::read(path);
   const std::string frame(kBeforeStartFrame);
@@ -313,8 +313,8 @@ TEST_F(OffCpuTest, ABlockThatOutlastsTheSessionIsMarked) {
   const std::filesystem::path path = directory_.path() / "outlast.pb.gz";
   const Process process(
       {"sh", "-c", "sleep 3; exec " + workload("waits").string() + " outlast 600"});
-  const Ended ended = daemon_.profctl({"record", "-e", "off-cpu", "-d", "6s", "-p",
-                                       std::to_string(process.pid()), "-o", path});
+  const Ended ended = daemon_.profctl(
+      {"record", "-e", "off-cpu", "-d", "6s", "-p", std::to_string(process.pid()), "-o", path});
   ASSERT_EQ(ended.status, 0) << ended.err;
   EXPECT_EQ(process.out(), "ready\n");
   const BlockRows rows = BlockRows::read(path);
@@ -363,8 +363,8 @@ TEST_F(OffCpuTest, TheHistoryKeepsWhatAProgramWaitedFor) {
   ASSERT_TRUE(eventually([&] { return windows()->windows >= kept + 3; }));
   EXPECT_THAT(windows()->failed, IsEmpty());
   const std::filesystem::path path = directory_.path() / "history.pb.gz";
-  const Ended exported = daemon.profctl(
-      {"export", "--event", "off-cpu", "--last", "1h", "-n", "waits", "-o", path});
+  const Ended exported =
+      daemon.profctl({"export", "--event", "off-cpu", "--last", "1h", "-n", "waits", "-o", path});
   ASSERT_EQ(exported.status, 0) << exported.err;
   const BlockRows rows = BlockRows::read(path);
   EXPECT_EQ(rows.default_type(), kOffCpuType);

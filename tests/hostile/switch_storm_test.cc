@@ -104,8 +104,7 @@ TEST_F(HostileSwitchesTest, AStormIsCountedWithoutLoss) {
 // what has no room is counted.
 TEST_F(HostileSwitchesTest, ManyBlockedThreadsTakeAShareOfTheMemory) {
   const std::uint64_t idle = daemon_.status().rss_bytes;
-  const auto pool =
-      waits_of(kNobody, {"pool", "600", std::to_string(attack_count(2'000, 10'000))});
+  const auto pool = waits_of(kNobody, {"pool", "600", std::to_string(attack_count(2'000, 10'000))});
   ASSERT_TRUE(eventually([&] { return pool->out() == "running\n"; }, 120s));
   record_all({"-o", output_, "--", workload("waits"), "futex"});
   EXPECT_LE(most_bytes_, idle + kMemoryOfBlocks);

@@ -74,7 +74,7 @@ static void must(bool ok, const char *what)
 }
 
 static inline __attribute__((always_inline)) long system_call(long number, long a, long b, long c,
-							       long d)
+							      long d)
 {
 	register long fourth __asm__("r10") = d;
 	long result;
@@ -413,10 +413,11 @@ static void ping_pong(uint64_t rounds)
 
 	open_pair(&pair);
 	start_thread(&pair.answering, "answering", answer, &pair);
-	MEASURE_SWITCHES(&calls, for (uint64_t i = 0; i < rounds; i++) {
-		ask(&pair, ANSWER);
-		MEASURE(&calls, wait_for_answer(&pair));
-	});
+	MEASURE_SWITCHES(
+		&calls, for (uint64_t i = 0; i < rounds; i++) {
+			ask(&pair, ANSWER);
+			MEASURE(&calls, wait_for_answer(&pair));
+		});
 	record("wait_for_answer", &calls);
 	ask(&pair, END);
 	join(&pair.answering);
@@ -505,7 +506,7 @@ NOINLINE void touch_page(volatile char *bytes, unsigned pages)
 
 	KEEP_FRAME();
 	MEASURE_SWITCHES(&calls, for (unsigned i = 0; i < pages; i++)
-				       MEASURE(&calls, (void)bytes[(size_t)i * PAGE]));
+					 MEASURE(&calls, (void)bytes[(size_t)i * PAGE]));
 	record("touch_page", &calls);
 }
 
@@ -551,10 +552,11 @@ static void stall_twice(void (*stalled)(struct pair *), const char *name, double
 			MEASURE_SWITCHES(&stalls, MEASURE(&stalls, stalled(&pair)));
 			next_ns = now_ns() + (uint64_t)(seconds / 3 * 1e9);
 		}
-		MEASURE_SWITCHES(&calls, for (int i = 0; i < 1000; i++) {
-			ask(&pair, ANSWER);
-			MEASURE(&calls, wait_for_answer(&pair));
-		});
+		MEASURE_SWITCHES(
+			&calls, for (int i = 0; i < 1000; i++) {
+				ask(&pair, ANSWER);
+				MEASURE(&calls, wait_for_answer(&pair));
+			});
 	}
 	record("wait_for_answer", &calls);
 	record(name, &stalls);
@@ -606,8 +608,8 @@ NOINLINE void sleep_while_moved(unsigned sleeps)
 	struct calls calls = {};
 
 	KEEP_FRAME();
-	MEASURE_SWITCHES(&calls, for (unsigned i = 0; i < sleeps; i++)
-				       MEASURE(&calls, SLEEP(10 * MS)));
+	MEASURE_SWITCHES(&calls,
+			 for (unsigned i = 0; i < sleeps; i++) MEASURE(&calls, SLEEP(10 * MS)));
 	record("sleep_while_moved", &calls);
 }
 
@@ -726,15 +728,14 @@ NOINLINE void wait_for_child(pid_t child)
 	struct calls calls = {};
 
 	KEEP_FRAME();
-	MEASURE_SWITCHES(&calls,
-			 MEASURE(&calls, system_call(SYS_wait4, child, 0, 0, 0)));
+	MEASURE_SWITCHES(&calls, MEASURE(&calls, system_call(SYS_wait4, child, 0, 0, 0)));
 	record("wait_for_child", &calls);
 }
 
 static void kill_meanwhile(void)
 {
-	_Atomic uint64_t *since = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
-				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	_Atomic uint64_t *since =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t child;
 
 	must(since != MAP_FAILED, "mmap");
@@ -860,12 +861,13 @@ static void ask_always(void *argument)
 	struct pair *pair = argument;
 	struct calls calls = {};
 
-	MEASURE_SWITCHES(&calls, while (now_ns() < pair->end_ns) {
-		for (int i = 0; i < 100; i++) {
-			ask(pair, ANSWER_AT_ONCE);
-			MEASURE(&calls, read_from_peer(pair));
-		}
-	});
+	MEASURE_SWITCHES(
+		&calls, while (now_ns() < pair->end_ns) {
+			for (int i = 0; i < 100; i++) {
+				ask(pair, ANSWER_AT_ONCE);
+				MEASURE(&calls, read_from_peer(pair));
+			}
+		});
 	record("read_from_peer", &calls);
 	ask(pair, END);
 }

@@ -484,14 +484,14 @@ TEST_P(MalformedBlockTest, IsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(
     RecordTest, MalformedBlockTest,
-    testing::Values(
-        BlockChange{"NoId", [](auto& block) { block.id = 0; }},
-        BlockChange{"NoState", [](auto& block) { block.state = PROFD_BLOCK_NONE; }},
-        BlockChange{"UnknownState", [](auto& block) { block.state = PROFD_BLOCK_STATE_COUNT; }},
-        BlockChange{"SizeWithoutTheSample",
-                    [](auto& block) { block.header.size = sizeof(profd_block); }},
-        BlockChange{"AnotherType",
-                    [](auto& block) { block.header.type = PROFD_RECORD_WHOLE_BLOCK; }}),
+    testing::Values(BlockChange{"NoId", [](auto& block) { block.id = 0; }},
+                    BlockChange{"NoState", [](auto& block) { block.state = PROFD_BLOCK_NONE; }},
+                    BlockChange{"UnknownState",
+                                [](auto& block) { block.state = PROFD_BLOCK_STATE_COUNT; }},
+                    BlockChange{"SizeWithoutTheSample",
+                                [](auto& block) { block.header.size = sizeof(profd_block); }},
+                    BlockChange{"AnotherType",
+                                [](auto& block) { block.header.type = PROFD_RECORD_WHOLE_BLOCK; }}),
     [](const auto& change) { return std::string(change.param.name); });
 
 // The sample has a header of its own: neither it nor its lists may say more than there is.

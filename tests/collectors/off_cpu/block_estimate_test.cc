@@ -57,8 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
                      BlockEstimate{2, 2 * (kLongNs - 1)}},
         EstimateCase{"LongThatWasNotChosen", kLongNs, kLongNs, std::nullopt,
                      BlockEstimate{1, kLongNs}},
-        EstimateCase{"ShortThatWasNotChosen", kLongNs - 1, kLongNs - 1, std::nullopt,
-                     std::nullopt},
+        EstimateCase{"ShortThatWasNotChosen", kLongNs - 1, kLongNs - 1, std::nullopt, std::nullopt},
         // The session has less than T of it, and still it is a long block.
         EstimateCase{"PartOfALongOne", kLongNs, 1000, kHalf, BlockEstimate{1, 1000}},
         EstimateCase{"PartOfAShortOne", 40'000, 1000, kHalf, BlockEstimate{2, 2000}},

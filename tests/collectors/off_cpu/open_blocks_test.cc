@@ -121,8 +121,7 @@ TEST_F(OpenBlocksTest, ABlockIsDeliveredAtItsEndWithItsStack) {
   EXPECT_EQ(delivered_[0].us, 60U);
   EXPECT_EQ(delivered_[0].count, 1U);
   EXPECT_FALSE(delivered_[0].is_ongoing);
-  EXPECT_EQ(delivered_[0].words,
-            (std::vector<std::uint64_t>{0xffff800000000005, 0x401005, 9}));
+  EXPECT_EQ(delivered_[0].words, (std::vector<std::uint64_t>{0xffff800000000005, 0x401005, 9}));
   EXPECT_EQ(blocks_.size(), 0U);
   EXPECT_EQ(blocks_.bytes(), 0U);
   EXPECT_FALSE(blocks_.has(kProcess));

@@ -70,8 +70,8 @@ TEST(EventSpec, RefusesAFrequencyTogetherWithAPeriod) {
 
 // Finds a period in another unit, which makes gperftools profiles off by its factor.
 TEST(EventSpec, OffCpuAndRunnableCountMicrosecondsAndHaveNoTicks) {
-  for (const auto& [name, kind] : {std::pair("off-cpu", EventKind::kOffCpu),
-                                   std::pair("runnable", EventKind::kRunnable)}) {
+  for (const auto& [name, kind] :
+       {std::pair("off-cpu", EventKind::kOffCpu), std::pair("runnable", EventKind::kRunnable)}) {
     const Result<EventSpec> spec = make_event_spec(name, 0, 0);
     ASSERT_TRUE(spec) << name;
     EXPECT_EQ(spec->kind, kind);

@@ -56,8 +56,7 @@ void expect_both_blocks(const Samples& samples) {
     const SampleLabels& labels = samples.labels()[row.labels];
     const bool is_first = labels.pid == 7;
     const SampleValue first{.samples = 3, .cpu_ns = 1500 * kMs, .longest_ns = 1200 * kMs};
-    EXPECT_EQ(row.value,
-              is_first ? first : (SampleValue{.samples = 1, .cpu_ns = 250 * kMs + 999}));
+    EXPECT_EQ(row.value, is_first ? first : (SampleValue{.samples = 1, .cpu_ns = 250 * kMs + 999}));
     EXPECT_EQ(samples.text(labels.state), is_first ? "S" : "D");
     EXPECT_EQ(samples.text(labels.wait), is_first ? "futex" : "disk");
     EXPECT_EQ(samples.text(labels.ongoing), is_first ? "" : "yes");
@@ -130,9 +129,8 @@ TEST(BlockSamples, PprofShowsTheSecondsOfAConvertedFile) {
     const auto made = scratch.path() / name;
     const Ran ran = run_with_socket(scratch.path() / "no-socket", {"convert", file, "-o", made});
     ASSERT_EQ(ran.code, 0) << ran.err;
-    const std::string top =
-        test::output_of(std::string("HOME=/nonexistent ") + GO_PPROF_BINARY +
-                        " -top -unit=ms -symbolize=local " + made.string());
+    const std::string top = test::output_of(std::string("HOME=/nonexistent ") + GO_PPROF_BINARY +
+                                            " -top -unit=ms -symbolize=local " + made.string());
     EXPECT_THAT(top, HasSubstr("1750ms total")) << name;
     EXPECT_THAT(top, testing::ContainsRegex("1500ms +[0-9.]+% +[0-9.]+% +1500ms +[0-9.]+% +"
                                             "futex_wait"))

@@ -69,8 +69,8 @@ TEST(Metrics, HaveTheCountsOfBlocksFromTheStart) {
   for (const char* line :
        {"profd_off_cpu_threads_watched_total 1", "profd_off_cpu_threads_refused_total 2",
         "profd_off_cpu_walks_total 3", "profd_off_cpu_walks_by_chance_total 4",
-        "profd_off_cpu_scale 5", "profd_off_cpu_ends_lost_total 6",
-        "profd_off_cpu_open_blocks 7", "profd_off_cpu_open_bytes 8"}) {
+        "profd_off_cpu_scale 5", "profd_off_cpu_ends_lost_total 6", "profd_off_cpu_open_blocks 7",
+        "profd_off_cpu_open_bytes 8"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + line + "\n"));
   }
 }

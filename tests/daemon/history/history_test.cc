@@ -295,7 +295,8 @@ TEST_F(WindowHistoryTest, NoWindowsAtAllHaveAHint) {
 
 TEST_F(WindowHistoryTest, NoWindowsOfBlocksHaveAHintOfTheirOwn) {
   open();
-  WindowHistory blocks(*store_, *workers_, owners_, [this] { return status_; }, true);
+  WindowHistory blocks(
+      *store_, *workers_, owners_, [this] { return status_; }, true);
   const Error error = run(blocks.list(kRoot, {})).error();
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
   EXPECT_THAT(error.hint, HasSubstr("off_cpu = true"));

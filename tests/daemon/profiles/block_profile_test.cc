@@ -29,10 +29,8 @@ using testing::Pair;
 class BlockProfileTest : public SessionWriterTest {
  protected:
   BlockProfileTest() {
-    snapshot_.event = {.name = "off-cpu",
-                       .unit = "microseconds",
-                       .period = 1000,
-                       .kind = EventKind::kOffCpu};
+    snapshot_.event = {
+        .name = "off-cpu", .unit = "microseconds", .period = 1000, .kind = EventKind::kOffCpu};
     snapshot_.ledger.blocks.emplace();
   }
 
@@ -76,10 +74,9 @@ class BlockProfileTest : public SessionWriterTest {
   }
 
   std::string traces() {
-    return test::output_of(std::string("HOME=/nonexistent PPROF_BINARY_PATH=/nonexistent ") +
-                           GO_PPROF_BINARY +
-                           " -symbolize=none -sample_index=off_cpu -unit=ms -traces " +
-                           path(kNamedProfile).string());
+    return test::output_of(
+        std::string("HOME=/nonexistent PPROF_BINARY_PATH=/nonexistent ") + GO_PPROF_BINARY +
+        " -symbolize=none -sample_index=off_cpu -unit=ms -traces " + path(kNamedProfile).string());
   }
 };
 
@@ -102,10 +99,8 @@ TEST_F(BlockProfileTest, TheValuesAreBlocksAndNanoseconds) {
 // Finds: a sum, the time of what a block stands for, a label by which samples differ, and one of
 // ticks.
 TEST_F(BlockProfileTest, ASampleHasItsLongestBlock) {
-  snapshot_.event = {.name = "wall",
-                     .unit = "microseconds",
-                     .frequency_hz = 100,
-                     .kind = EventKind::kWall};
+  snapshot_.event = {
+      .name = "wall", .unit = "microseconds", .frequency_hz = 100, .kind = EventKind::kWall};
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   add_block(process, chain(program).block(PROFD_BLOCK_SLEEPING, 20'000'000, 1'000));
@@ -121,10 +116,10 @@ TEST_F(BlockProfileTest, ASampleHasItsLongestBlock) {
   ASSERT_EQ(profile.samples().size(), 2U);
   EXPECT_EQ(profile.longest(sample_of_time(profile, 3'021'000'000)), 3'000'000'000);
   EXPECT_EQ(profile.longest(sample_of_time(profile, 10'000'000)), 0);
-  EXPECT_THAT(test::output_of(std::string("HOME=/nonexistent PPROF_BINARY_PATH=/nonexistent ") +
-                              GO_PPROF_BINARY + " -symbolize=none -raw " +
-                              path(kNamedProfile).string()),
-              HasSubstr("longest:[3000000000 nanoseconds]"));
+  EXPECT_THAT(
+      test::output_of(std::string("HOME=/nonexistent PPROF_BINARY_PATH=/nonexistent ") +
+                      GO_PPROF_BINARY + " -symbolize=none -raw " + path(kNamedProfile).string()),
+      HasSubstr("longest:[3000000000 nanoseconds]"));
 }
 
 TEST_F(BlockProfileTest, RunnableHasItsOwnType) {
@@ -183,10 +178,8 @@ TEST_F(BlockProfileTest, ABlockWithoutUserStackSaysWhy) {
 
 // Finds: ticks without a time, a root that all stacks share, and a period of the CPU's ticks.
 TEST_F(BlockProfileTest, WallClockTimeHasARootForEachState) {
-  snapshot_.event = {.name = "wall",
-                     .unit = "microseconds",
-                     .frequency_hz = 100,
-                     .kind = EventKind::kWall};
+  snapshot_.event = {
+      .name = "wall", .unit = "microseconds", .frequency_hz = 100, .kind = EventKind::kWall};
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   const auto leaf = [&program] {

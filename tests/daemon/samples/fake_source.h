@@ -103,12 +103,12 @@ class FakeSource final : public Sampler {
   std::array<std::optional<Slot>, PROFD_MAX_SESSIONS> slots;
   SamplerLedger totals;
   UnwindStats unwinding;
-  std::optional<Error> error;      // given by start(), when set
-  std::optional<Error> not_begun;  // given by has_begun(), when set
-  int calls_until_begun = 0;       // of has_begun()
+  std::optional<Error> error;        // given by start(), when set
+  std::optional<Error> not_begun;    // given by has_begun(), when set
+  int calls_until_begun = 0;         // of has_begun()
   std::optional<ProcessKey> needed;  // that has an open block
-  bool is_late = false;            // samples are still on their way
-  bool is_flooded = false;         // each drain leaves samples in the rings
+  bool is_late = false;              // samples are still on their way
+  bool is_flooded = false;           // each drain leaves samples in the rings
   int drains = 0;
   int releases = 0;
   int moves = 0;

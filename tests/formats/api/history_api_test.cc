@@ -100,10 +100,10 @@ TEST(HistoryApi, TheErrorOfAnInvalidRequestNamesTheReason) {
     EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument) << json;
     EXPECT_THAT(request.error().message, HasSubstr(named)) << json;
   }
-  for (const char* json : {R"({"limit":0})", R"({"limit":1001})", R"({"limit":"all"})",
-                           R"({"targets":{}})", R"({"since_ms":2,"until_ms":1})", R"({"groups":0})",
-                           R"({"groups":101})", R"({"limit":1000,"groups":11})",
-                           R"({"event":"runnable"})"}) {
+  for (const char* json :
+       {R"({"limit":0})", R"({"limit":1001})", R"({"limit":"all"})", R"({"targets":{}})",
+        R"({"since_ms":2,"until_ms":1})", R"({"groups":0})", R"({"groups":101})",
+        R"({"limit":1000,"groups":11})", R"({"event":"runnable"})"}) {
     const auto request = parse_history_request(json);
     ASSERT_FALSE(request) << json;
     EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument) << json;

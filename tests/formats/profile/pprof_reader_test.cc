@@ -187,11 +187,11 @@ TEST(PprofReader, ReadsTheLongestBlockOfEachSampleWhereverItStands) {
     return "label { key: 8 num: " + std::to_string(number) + " num_unit: " + std::to_string(unit) +
            " } ";
   };
-  const std::string file = protoc_encoded(
-      texts + kType + kTables + start + key + "}" + start + longest(5) + key + "}" + start + key +
-      "}" + start + key + longest(7) + "}" + start + key + longest(7) + "}" + start + longest(9) +
-      key + "}" + start + longest(4) + "}" + start + longest(-3) + "}" + start + longest(2, 10) +
-      "}" + start + "}");
+  const std::string file =
+      protoc_encoded(texts + kType + kTables + start + key + "}" + start + longest(5) + key + "}" +
+                     start + key + "}" + start + key + longest(7) + "}" + start + key + longest(7) +
+                     "}" + start + longest(9) + key + "}" + start + longest(4) + "}" + start +
+                     longest(-3) + "}" + start + longest(2, 10) + "}" + start + "}");
   const auto tables = read_pprof_tables(file);
   ASSERT_TRUE(tables);
   EXPECT_THAT(tables->longest, ElementsAre(0, 5, 0, 7, 7, 9, 4, 0, 0, 0));
