@@ -808,7 +808,7 @@ static uint64_t threads_end_ns;
 	}
 
 THREAD_THAT(sleep_long, 0, 100 * MS)
-THREAD_THAT(sleep_briefly, 0, 200 * US)
+THREAD_THAT(sleep_briefly, 0, 600 * US)
 THREAD_THAT(sleep_and_work, 2 * MS, 3 * MS)
 THREAD_THAT(work_alone, 10 * MS, 0)
 
