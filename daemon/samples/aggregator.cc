@@ -149,7 +149,7 @@ void Aggregator::count_sample(SessionSamples& session, const SampleView& sample,
     added = add_sample(session, sample, hash);
   } catch (const std::exception&) {  // no memory for another process
   }
-  if (sample.block.id == 0) session.tick_ns += sample.block.ns;
+  if (sample.block.state == PROFD_BLOCK_NONE) session.tick_ns += sample.block.ns;
   if (!added) {
     session.refused += sample.count;
     session.refused_ns += sample.block.ns;

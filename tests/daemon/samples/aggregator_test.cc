@@ -377,6 +377,8 @@ TEST(Aggregator, CountsTheTimeOfTicksThatHaveOne) {
   aggregator.open(0, kNoLimit);
   aggregator.on_sample(SyntheticSample(kOne).leaf(1).block(PROFD_BLOCK_NONE, 10'000).view());
   aggregator.on_sample(SyntheticSample(kOne).leaf(1).block(PROFD_BLOCK_DISK, 600).view());
+  aggregator.on_sample(
+      SyntheticSample(kOne).leaf(1).block(PROFD_BLOCK_DISK, 20'000'000).unsampled().view());
   EXPECT_EQ(aggregator.samples(0).tick_ns, 10'000U);
 }
 

@@ -78,6 +78,11 @@ class SyntheticSample {
     count_ = count;
     return *this;
   }
+  // A long block whose start was not sent.
+  SyntheticSample& unsampled() {
+    block_.id = 0;
+    return *this;
+  }
   SyntheticSample& ongoing() {
     block_.is_ongoing = true;
     return *this;
