@@ -81,8 +81,8 @@ using ThreadName = std::array<char, PROFD_COMM_BYTES>;
 // A block of a thread (block_abi.h), as a part of a sample. Its start sets the first three members;
 // the others are set when it has ended, or at its session's end.
 struct BlockPart {
-  std::uint64_t id = 0;      // 0: no end follows
-  std::uint32_t chance = 0;  // of 2^32, that it was chosen; 0: certain
+  std::uint64_t id = 0;                        // 0: no end follows
+  std::uint32_t chance = 0;                    // of 2^32, that it was chosen; 0: certain
   profd_block_state state = PROFD_BLOCK_NONE;  // the sample is a tick
 
   bool is_ongoing = false;   // it has not ended: the value is that up to the session's end

@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -93,7 +94,7 @@ TEST(StackTable, KeepsTheLongestBlockOfEachStack) {
   add(table, plain().block(PROFD_BLOCK_DISK, 7));
   add(table, plain().block(PROFD_BLOCK_NONE, 10'000));
   const StackTable copy = table.copy_to_read();
-  for (const StackTable* const one : {&table, &copy}) {
+  for (const StackTable* const one : {&std::as_const(table), &copy}) {
     ASSERT_EQ(one->stacks().size(), 3U);
     EXPECT_EQ(one->longest_ns(one->stacks()[0]), 3'000U);
     EXPECT_EQ(one->longest_ns(one->stacks()[1]), 7U);
