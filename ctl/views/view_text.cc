@@ -136,12 +136,12 @@ std::string cpu_time_text(std::int64_t cpu_ns) {
 }
 
 std::string block_time_text(std::int64_t ns) {
-  constexpr std::int64_t kNsPerUs = 1'000;
-  constexpr std::int64_t kNsPerMs = 1'000'000;
-  if (ns >= 1'000 * kNsPerMs) return cpu_time_text(ns);
-  if (ns < kNsPerUs) return std::to_string(ns) + " ns";
-  const bool is_ms = ns >= kNsPerMs;
-  const double number = static_cast<double>(ns) / static_cast<double>(is_ms ? kNsPerMs : kNsPerUs);
+  constexpr std::int64_t kUs = 1'000;
+  constexpr std::int64_t kMs = 1'000 * kUs;
+  if (ns >= 1'000 * kMs) return cpu_time_text(ns);
+  if (ns < kUs) return std::to_string(ns) + " ns";
+  const bool is_ms = ns >= kMs;
+  const double number = static_cast<double>(ns) / static_cast<double>(is_ms ? kMs : kUs);
   return decimal_text(number, number < 10 ? 2 : 1) + (is_ms ? " ms" : " us");
 }
 

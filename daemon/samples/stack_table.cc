@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kIndexBytes = 24;
 
 // Of the times of one stack: all of it, and that of its longest block.
-constexpr std::uint64_t kTimeBytes = 2 * 2 * sizeof(std::uint64_t);
+constexpr std::uint64_t kTimeBytes = 4 * sizeof(std::uint64_t);
 
 // An odd number with bits all over, so that one stack in many threads has many hashes.
 constexpr std::uint64_t kThreadFactor = 0x9e3779b97f4a7c15;

@@ -13,6 +13,39 @@
 
 namespace profd {
 
+// Continuous mode and the windows that it keeps.
+struct ContinuousStatus {
+  bool enabled = false;
+  std::uint64_t frequency_hz = 0;
+  std::uint64_t window_seconds = 0;
+  std::uint64_t windows = 0;
+  std::uint64_t hours = 0;         // hour files
+  std::uint64_t disk_bytes = 0;    // of all windows and hour files, in whole blocks
+  std::string oldest;              // RFC 3339, UTC: the start of that file; empty: there is none
+  std::string last_written;        // RFC 3339, UTC: the end of that window
+  std::uint64_t waiting = 0;       // windows that are not written yet
+  std::uint64_t malformed = 0;     // windows found malformed at the start, and set aside
+  CountsByReason failed;           // windows that could not be written or removed
+  std::uint64_t lost_samples = 0;  // of windows that could not be written
+  // Whose stacks are not kept, since a user's stacks were over the user's share of a window.
+  std::uint64_t over_share_samples = 0;
+  friend bool operator==(const ContinuousStatus&, const ContinuousStatus&) = default;
+};
+
+// The programs that sample blocks: times that threads are off their CPU. All counts but those of
+// open blocks and the scale are since the first session of blocks.
+struct OffCpuStatus {
+  std::uint64_t threads_watched = 0;
+  std::uint64_t threads_refused = 0;  // the kernel had no memory
+  std::uint64_t walks = 0;            // stacks taken
+  std::uint64_t walks_by_chance = 0;  // of these, such that stand for several blocks
+  std::uint64_t scale = 0;            // of the chances of short blocks
+  std::uint64_t ends_lost = 0;
+  std::uint64_t open_blocks = 0;
+  std::uint64_t open_bytes = 0;  // of memory that these take
+  friend bool operator==(const OffCpuStatus&, const OffCpuStatus&) = default;
+};
+
 struct StatusInfo {
   struct Ledger {
     std::uint64_t taken = 0;
@@ -161,38 +194,8 @@ struct StatusInfo {
     friend bool operator==(const Xray&, const Xray&) = default;
   };
 
-  // Continuous mode and the windows that it keeps.
-  struct Continuous {
-    bool enabled = false;
-    std::uint64_t frequency_hz = 0;
-    std::uint64_t window_seconds = 0;
-    std::uint64_t windows = 0;
-    std::uint64_t hours = 0;         // hour files
-    std::uint64_t disk_bytes = 0;    // of all windows and hour files, in whole blocks
-    std::string oldest;              // RFC 3339, UTC: the start of that file; empty: there is none
-    std::string last_written;        // RFC 3339, UTC: the end of that window
-    std::uint64_t waiting = 0;       // windows that are not written yet
-    std::uint64_t malformed = 0;     // windows found malformed at the start, and set aside
-    CountsByReason failed;           // windows that could not be written or removed
-    std::uint64_t lost_samples = 0;  // of windows that could not be written
-    // Whose stacks are not kept, since a user's stacks were over the user's share of a window.
-    std::uint64_t over_share_samples = 0;
-    friend bool operator==(const Continuous&, const Continuous&) = default;
-  };
-
-  // The programs that sample blocks: times that threads are off their CPU. All counts but those of
-  // open blocks and the scale are since the first session of blocks.
-  struct OffCpu {
-    std::uint64_t threads_watched = 0;
-    std::uint64_t threads_refused = 0;  // the kernel had no memory
-    std::uint64_t walks = 0;            // stacks taken
-    std::uint64_t walks_by_chance = 0;  // of these, such that stand for several blocks
-    std::uint64_t scale = 0;            // of the chances of short blocks
-    std::uint64_t ends_lost = 0;
-    std::uint64_t open_blocks = 0;
-    std::uint64_t open_bytes = 0;  // of memory that these take
-    friend bool operator==(const OffCpu&, const OffCpu&) = default;
-  };
+  using Continuous = ContinuousStatus;
+  using OffCpu = OffCpuStatus;
 
   // What was refused to an unprivileged user, or dropped.
   struct User {

@@ -132,7 +132,15 @@ class TablesReader {
   void read_function(pbf_reader message);
   void read_location(pbf_reader message);
   PprofLine read_line(pbf_reader message);
+  // Those of one sample.
+  struct SampleLabels {
+    std::string_view all;   // from the first one to the end, but for one of the longest block
+    bool are_last = false;  // nothing else follows the first one
+    std::int64_t longest_before = 0;  // the first one of `all`
+    std::int64_t longest_within = 0;
+  };
   void begin_labels_of_one(PprofTables::Sample& sample);
+  void read_label_of(PprofTables::Sample& sample, pbf_reader& message, SampleLabels& labels);
   void read_locations(pbf_reader& message);
   void read_sample(pbf_reader message);
   void read_frames(pbf_reader& message);
@@ -415,12 +423,9 @@ void TablesReader::read_sample(pbf_reader message) {
   PprofTables::Sample sample{.first_frame = count_of(to_.frames.size()),
                              .first_label = count_of(to_.labels.size())};
   const std::size_t first_value = to_.values.size();
-  std::string_view labels;  // from the first one to the end, but for one of the longest block
-  bool ends_with_labels = false;
-  std::int64_t longest_before = 0;  // the first one of `labels`
-  std::int64_t longest_within = 0;
+  SampleLabels labels;
   while (message.next()) {
-    ends_with_labels = labels.empty() || (ends_with_labels && message.tag() == field::kLabel);
+    labels.are_last = labels.all.empty() || (labels.are_last && message.tag() == field::kLabel);
     switch (message.tag()) {
       case field::kLocation:
         read_locations(message);
@@ -430,37 +435,41 @@ void TablesReader::read_sample(pbf_reader message) {
           to_.values.push_back(static_cast<std::int64_t>(value));
         });
         break;
-      case field::kLabel: {
-        if (labels.empty() && has_labels_of_last(message)) {
-          longest_ = std::max(longest_before, last_longest_);
+      case field::kLabel:
+        if (labels.all.empty() && has_labels_of_last(message)) {
+          longest_ = std::max(labels.longest_before, last_longest_);
           return end_sample(sample, first_value, last_labelled_);
         }
-        const std::string_view rest = text_of(message.data());
-        const PprofLabel label = read_label(pbf_reader(bytes(message)));
-        if (const std::int64_t longest = longest_in(label); longest != 0) {
-          std::int64_t& known = labels.empty() ? longest_before : longest_within;
-          known = std::max(known, longest);
-          break;
-        }
-        if (labels.empty()) {
-          labels = rest;
-          if (sink_ != nullptr) begin_labels_of_one(sample);
-        }
-        add(to_.labels, label, kMaxPprofParts);
+        read_label_of(sample, message, labels);
         break;
-      }
       default:
         message.skip();
     }
   }
   sample.label_count = count_of(to_.labels.size()) - sample.first_label;
-  if (!labels.empty() && ends_with_labels) {
-    last_labels_ = labels;
+  if (!labels.all.empty() && labels.are_last) {
+    last_labels_ = labels.all;
     last_labelled_ = sample;
-    last_longest_ = longest_within;
+    last_longest_ = labels.longest_within;
   }
-  longest_ = std::max(longest_before, longest_within);
+  longest_ = std::max(labels.longest_before, labels.longest_within);
   end_sample(sample, first_value, sample);
+}
+
+void TablesReader::read_label_of(PprofTables::Sample& sample, pbf_reader& message,
+                                 SampleLabels& labels) {
+  const std::string_view rest = text_of(message.data());
+  const PprofLabel label = read_label(pbf_reader(bytes(message)));
+  if (const std::int64_t longest = longest_in(label); longest != 0) {
+    std::int64_t& known = labels.all.empty() ? labels.longest_before : labels.longest_within;
+    known = std::max(known, longest);
+    return;
+  }
+  if (labels.all.empty()) {
+    labels.all = rest;
+    if (sink_ != nullptr) begin_labels_of_one(sample);
+  }
+  add(to_.labels, label, kMaxPprofParts);
 }
 
 // Most bytes of a file are these.
