@@ -2,6 +2,7 @@
 what a program measures itself (tests/workloads/waits.c)."""
 
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -88,13 +89,19 @@ def empty_program(bench: Bench):
     if not built.exists():
         yield None
         return
-    pins = pathlib.Path("/sys/fs/bpf/profd_bench_empty")
     before = set(programs())
-    subprocess.run(["bpftool", "prog", "loadall", str(built), str(pins), "autoattach"], check=True)
+    libbpf = ctypes.CDLL("libbpf.so.1")
+    for function in (libbpf.bpf_object__open, libbpf.bpf_object__next_program, libbpf.bpf_program__attach):
+        function.restype = ctypes.c_void_p
+    loaded = ctypes.c_void_p(libbpf.bpf_object__open(str(built).encode()))
+    assert loaded and libbpf.bpf_object__load(loaded) == 0, built
+    link = ctypes.c_void_p(libbpf.bpf_program__attach(ctypes.c_void_p(libbpf.bpf_object__next_program(loaded, None))))
+    assert link, built
     try:
         yield next(iter(set(programs()) - before))
     finally:
-        shutil.rmtree(pins)
+        libbpf.bpf_link__destroy(link)
+        libbpf.bpf_object__close(loaded)
 
 
 def ns_of_switches(bench: Bench, is_watched: bool) -> tuple:
