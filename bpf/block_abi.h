@@ -32,6 +32,9 @@ struct profd_block {
 	__u64 id;     /* CPU << 48 | a number of that CPU; never 0, never used again */
 	__u32 chance; /* of 2^32, with which the block was chosen; 0: it was certain */
 	__u32 state;  /* profd_block_state, never PROFD_BLOCK_NONE */
+	/* Of the thread's blocks since its last one that was sent: short ones that were not chosen. */
+	__u64 unsampled;
+	__u64 unsampled_ns;
 };
 
 /* The end of a block of which a struct profd_block, or a struct profd_whole_block with
@@ -124,7 +127,7 @@ struct profd_block_rate {
 #define PROFD_WINDOW_WALK_BURST 20
 #define PROFD_WINDOW_NEW_SITES_PER_SECOND 4
 
-PROFD_ASSERT_SIZE(struct profd_block, 24);
+PROFD_ASSERT_SIZE(struct profd_block, 40);
 PROFD_ASSERT_SIZE(struct profd_block_end, 24);
 PROFD_ASSERT_SIZE(struct profd_whole_block, 96);
 PROFD_ASSERT_SIZE(struct profd_block_counters, 144);

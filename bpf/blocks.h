@@ -158,6 +158,13 @@ __noinline int profd_count_block(__u32 sessions, __u64 term, __u64 ns)
 	return 0;
 }
 
+static __always_inline void profd_count_short(struct profd_thread *thread, __u32 sessions, __u64 ns)
+{
+	thread->unsampled++;
+	thread->unsampled_ns += ns;
+	profd_count_block(sessions, PROFD_TERM_SHORT_UNSAMPLED, ns);
+}
+
 static __always_inline __u16 profd_call_of(const struct pt_regs___kernel *regs, __u8 context)
 {
 	if (context != PROFD_CONTEXT_SYSCALL || regs->orig_ax >= PROFD_NO_CALL)
@@ -291,7 +298,7 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 	else if (thread->lost)
 		profd_count_block(sessions, profd_term_of_loss(thread->lost - 1), ns);
 	else if (ns < rate->long_ns)
-		profd_count_block(sessions, PROFD_TERM_SHORT_UNSAMPLED, ns);
+		profd_count_short(thread, sessions, ns);
 	else if (id) /* listed: user space has all but its end */
 		profd_count_block(sessions, PROFD_TERM_LONG_UNSAMPLED, ns);
 	else

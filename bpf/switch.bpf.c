@@ -144,6 +144,8 @@ static __always_inline void profd_sample_block(void *ctx, struct profd_thread *t
 	scratch->block.id = profd_draw_id(here, now);
 	scratch->block.chance = here->chance;
 	scratch->block.state = thread->state;
+	scratch->block.unsampled = thread->unsampled;
+	scratch->block.unsampled_ns = thread->unsampled_ns;
 	scratch->announcements = filter->announcements;
 	scratch->table_generation = filter->table_generation;
 	profd_invalidate_rules(scratch->table_generation);
@@ -161,6 +163,8 @@ static __always_inline void profd_sample_block(void *ctx, struct profd_thread *t
 	}
 	thread->id = scratch->block.id;
 	thread->chosen = 1;
+	thread->unsampled = 0;
+	thread->unsampled_ns = 0;
 	counters->sent++;
 }
 

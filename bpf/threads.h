@@ -37,6 +37,8 @@ struct profd_thread {
 	__u8 from_before;    /* 1: it began before it was stamped */
 	__u8 lost;	     /* 1 + the profd_loss of its start */
 	__u32 reserved;
+	__u64 unsampled; /* as in struct profd_block */
+	__u64 unsampled_ns;
 	__u64 unsent_id; /* an end without room: sent at the thread's next switch */
 	__u64 unsent_end_ns;
 };

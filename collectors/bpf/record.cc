@@ -184,8 +184,11 @@ std::optional<Record> parse_block(Bytes bytes) {
   }
   std::optional<Record> record = parse_sample(bytes);
   if (!record) return std::nullopt;
-  const BlockPart part{
-      .id = block.id, .chance = block.chance, .state = static_cast<profd_block_state>(block.state)};
+  const BlockPart part{.id = block.id,
+                       .chance = block.chance,
+                       .state = static_cast<profd_block_state>(block.state),
+                       .unsampled = block.unsampled,
+                       .unsampled_ns = block.unsampled_ns};
   if (auto* const deferred = std::get_if<DeferredSampleView>(&*record)) {
     deferred->sample.block = part;
   } else {

@@ -78,12 +78,14 @@ using ThreadName = std::array<char, PROFD_COMM_BYTES>;
   return {name.data(), ::strnlen(name.data(), name.size())};
 }
 
-// A block of a thread (block_abi.h), as a part of a sample. Its start sets the first three members;
+// A block of a thread (block_abi.h), as a part of a sample. Its start sets the first five members;
 // the others are set when it has ended, or at its session's end.
 struct BlockPart {
   std::uint64_t id = 0;                        // 0: no end follows
   std::uint32_t chance = 0;                    // of 2^32, that it was chosen; 0: certain
   profd_block_state state = PROFD_BLOCK_NONE;  // the sample is a tick
+  std::uint64_t unsampled = 0;  // of its thread before it, as in struct profd_block
+  std::uint64_t unsampled_ns = 0;
 
   bool is_ongoing = false;   // it has not ended: the value is that up to the session's end
   std::uint64_t ns = 0;      // of all blocks that it stands for

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <map>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "collectors/off_cpu/block_estimate.h"
+#include "collectors/off_cpu/unsampled_balance.h"
 
 namespace profd {
 namespace {
@@ -20,6 +22,8 @@ constexpr std::uint32_t kCertain = 0;  // as a chance
 
 // The programs stay so long after the last session (switch_watch.h), and send ends until then.
 constexpr std::uint64_t kIdsLastNs = 5'000'000'000;
+
+constexpr std::size_t kMaxBalances = 65'536;  // all are forgotten when there are more
 
 constexpr std::uint32_t slot_bit(SessionSlot slot) { return std::uint32_t{1} << slot; }
 
@@ -86,6 +90,15 @@ struct Waiting {
   std::uint64_t deadline_ns = 0;  // 0: it came since the last tick
 };
 
+// An estimate of which only what is beyond the block itself is multiplied.
+std::uint64_t balanced(std::uint64_t estimate, std::uint64_t own, double factor, double& rest) {
+  if (factor == 1) return estimate;
+  rest += static_cast<double>(estimate - std::min(own, estimate)) * factor;
+  const double whole = std::floor(rest);
+  rest -= whole;
+  return own + static_cast<std::uint64_t>(whole);
+}
+
 void set_deadlines(std::deque<Waiting>& queue, std::uint64_t deadline_ns) {
   for (auto place = queue.rbegin(); place != queue.rend() && place->deadline_ns == 0; ++place) {
     place->deadline_ns = deadline_ns;
@@ -119,6 +132,8 @@ struct OpenBlocks::Parts {
     std::optional<SessionSlot> continued_by{};
     std::uint64_t continued_ns = 0;
     BlockEstimator estimator{0};
+    double rest_of_blocks = 0;  // of balanced estimates, as they are rounded down
+    double rest_of_ns = 0;
     BlockLedger ledger{};
   };
 
@@ -133,6 +148,9 @@ struct OpenBlocks::Parts {
   [[nodiscard]] std::uint32_t open_sessions() const;
   [[nodiscard]] std::uint32_t wanting(std::uint32_t mask, std::uint64_t block_start_ns) const;
   void count(const Block& block, const SampleView* sample, std::uint32_t slots, Until until);
+  [[nodiscard]] UnsampledBalance::Factors take_factors(const Block& block, std::uint32_t slots,
+                                                       std::uint64_t ns);
+  void note_unsampled(const SampleView& sample);
   void add_to_ledger(SessionSlot slot, const Block& block, const SampleView& sample,
                      const BlockTerm& term);
   void start(Block block, const SampleView& sample);
@@ -152,6 +170,7 @@ struct OpenBlocks::Parts {
   Blocks blocks{};
   std::map<ProcessKey, std::size_t> blocks_of_process{};
   std::unordered_map<std::uint32_t, std::uint64_t> block_of_thread{};  // the latest one
+  std::unordered_map<std::uint32_t, UnsampledBalance> balances{};  // by thread
   // Ends whose block has not arrived, by its id.
   std::unordered_map<std::uint64_t, std::uint64_t> ends{};
   std::deque<Waiting> new_ends{};
@@ -205,6 +224,7 @@ void OpenBlocks::Parts::count(const Block& block, const SampleView* sample, std:
                               Until until) {
   const BlockSpan whole{.start_ns = block.start_ns,
                         .end_ns = std::max(block.start_ns, until.end_ns)};
+  const UnsampledBalance::Factors factors = take_factors(block, slots, whole.ns());
   for_each_slot(slots, [&](SessionSlot slot) {
     Session& session = sessions[slot];
     if (session.start_ns == kNever || whole.end_ns < session.start_ns ||
@@ -214,7 +234,9 @@ void OpenBlocks::Parts::count(const Block& block, const SampleView* sample, std:
     const BlockSpan part = whole.within({.start_ns = session.start_ns, .end_ns = session.end_ns});
     const auto estimate = session.estimator.estimate(whole, part, block.chance);
     if (!estimate) return;
-    const BlockTerm term{.blocks = estimate->blocks, .ns = estimate->ns};
+    const BlockTerm term{
+        .blocks = balanced(estimate->blocks, 1, factors.blocks, session.rest_of_blocks),
+        .ns = balanced(estimate->ns, part.ns(), factors.ns, session.rest_of_ns)};
     if (sample == nullptr) {
       session.ledger.no_room += term;
       return;
@@ -231,6 +253,23 @@ void OpenBlocks::Parts::count(const Block& block, const SampleView* sample, std:
     }
     deliver(valued);
   });
+}
+
+// Of a block that stands for more than itself, in one of the sessions.
+UnsampledBalance::Factors OpenBlocks::Parts::take_factors(const Block& block, std::uint32_t slots,
+                                                          std::uint64_t ns) {
+  bool has_weight = false;
+  for_each_slot(slots, [&](SessionSlot slot) { has_weight |= ns < sessions[slot].long_ns; });
+  if (!has_weight || ns == 0 || !block.chance || *block.chance == kCertain) return {};
+  const double beyond = std::ldexp(1.0, 32) / *block.chance - 1;
+  if (balances.size() == kMaxBalances) balances.clear();
+  return balances[block.tid].take(beyond, beyond * static_cast<double>(ns));
+}
+
+void OpenBlocks::Parts::note_unsampled(const SampleView& sample) {
+  if (sample.block.unsampled == 0) return;
+  if (balances.size() == kMaxBalances) balances.clear();
+  balances[sample.tid].add({.blocks = sample.block.unsampled, .ns = sample.block.unsampled_ns});
 }
 
 void OpenBlocks::Parts::add_to_ledger(SessionSlot slot, const Block& block,
@@ -351,6 +390,7 @@ void OpenBlocks::Parts::count_no_start(std::uint64_t number) {
 // Without a session no further end has a start here.
 void OpenBlocks::Parts::forget_all_if_unneeded() {
   if (open_sessions() != 0) return;
+  balances.clear();
   ends.clear();
   new_ends.clear();
   overtaken.clear();
@@ -394,6 +434,7 @@ void OpenBlocks::on_start(const SampleView& sample) noexcept {
                      .user = 0,
                      .is_from_before = false,
                      .sample = nullptr};
+  parts_->note_unsampled(sample);
   parts_->start(std::move(block), sample);
 }
 

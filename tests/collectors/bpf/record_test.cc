@@ -112,6 +112,8 @@ Bytes block_of(const Bytes& sample) {
   block.id = kBlockId;
   block.chance = 1U << 30;
   block.state = PROFD_BLOCK_DISK;
+  block.unsampled = 700;
+  block.unsampled_ns = 7'000'000;
   Bytes bytes(block);
   bytes.append(sample.span().data(), sample.size());
   return bytes;
@@ -276,6 +278,8 @@ TEST(RecordTest, ABlockIsASampleWithItsIdItsChanceAndItsState) {
   const auto& sample = std::get<SampleView>(*record);
   EXPECT_EQ(sample.block.id, kBlockId);
   EXPECT_EQ(sample.block.chance, 1U << 30);
+  EXPECT_EQ(sample.block.unsampled, 700U);
+  EXPECT_EQ(sample.block.unsampled_ns, 7'000'000U);
   EXPECT_EQ(sample.block.state, PROFD_BLOCK_DISK);
   EXPECT_EQ(sample.block.ns, 0U);
   EXPECT_FALSE(sample.block.is_ongoing);

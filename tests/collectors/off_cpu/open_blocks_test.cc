@@ -69,7 +69,11 @@ class OpenBlocksTest : public testing::Test {
     sample.kernel_frames = all.first(1);
     sample.user_frames = all.subspan(1, 1);
     sample.mapping_ids = all.last(1);
-    sample.block = {.id = id, .chance = chance, .state = PROFD_BLOCK_SLEEPING};
+    sample.block = {.id = id,
+                    .chance = chance,
+                    .state = PROFD_BLOCK_SLEEPING,
+                    .unsampled = unsampled_.blocks,
+                    .unsampled_ns = unsampled_.ns};
     blocks_.on_start(sample);
   }
 
@@ -106,6 +110,7 @@ class OpenBlocksTest : public testing::Test {
   }
 
   std::uint32_t user_ = 0;
+  BlockTerm unsampled_;  // of the next start
   std::vector<DeliveredBlock> delivered_;
   OpenBlocks blocks_;
 };
@@ -283,6 +288,23 @@ TEST_F(OpenBlocksTest, WhatIsNotCertainHasItsWeight) {
   EXPECT_EQ(delivered_[1].own_us, kLongUs);
   EXPECT_EQ(blocks_.ledger(0).by_weight, (BlockTerm{.blocks = 2, .ns = 120 * kUs}));
   EXPECT_EQ(blocks_.ledger(0).delivered, (BlockTerm{.blocks = 3, .ns = (120 + kLongUs) * kUs}));
+}
+
+// Owed are 8 blocks of 60 us then, of which an eighth is added.
+TEST_F(OpenBlocksTest, WhatItsThreadHadUnsampledCorrectsAWeight) {
+  constexpr std::uint32_t kThread = 7;
+  open(0, 0);
+  start(5, 100, kEvenChance, 1, kThread);
+  end(5, 160);
+  unsampled_ = {.blocks = 9, .ns = 540 * kUs};
+  start(6, 200, kEvenChance, 1, kThread);
+  end(6, 260);
+  ASSERT_EQ(delivered_.size(), 2U);
+  EXPECT_EQ(delivered_[0].us, 120U);
+  EXPECT_EQ(delivered_[1].count, 3U);
+  EXPECT_EQ(delivered_[1].us, 180U);
+  EXPECT_EQ(delivered_[1].own_us, 60U);
+  EXPECT_EQ(blocks_.ledger(0).delivered, (BlockTerm{.blocks = 5, .ns = 300 * kUs}));
 }
 
 TEST_F(OpenBlocksTest, ALongBlockWithoutAStackIsDeliveredWithItsKernelStack) {
