@@ -11,8 +11,12 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "formats/profile/block_names.h"
+
 namespace profd {
 namespace {
+
+constexpr std::int64_t kNsOfFoldedCount = 1000;
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }
 
@@ -64,6 +68,27 @@ std::size_t default_value_of(const PprofProfile& profile) {
   const auto types = profile.sample_types();
   const auto found = std::ranges::find(types, profile.default_sample_type, &PprofValueType::type);
   return found == types.end() ? types.size() - 1 : static_cast<std::size_t>(found - types.begin());
+}
+
+// Then the last value is the time, in nanoseconds, and the number of blocks says little.
+bool has_block_times(const PprofProfile& profile) {
+  if (profile.sample_types().empty()) return false;
+  const PprofValueType& last = profile.sample_types().back();
+  return last.unit == "nanoseconds" &&
+         (last.type == kOffCpuType || last.type == kRunnableType || last.type == kWallType);
+}
+
+// A line has whole microseconds of a time: what is left of one counts in the next line.
+std::string lines_of_times(const std::map<std::string, std::int64_t>& ns_by_stack) {
+  std::string text;
+  std::int64_t rest_ns = 0;
+  for (const auto& [stack, ns] : ns_by_stack) {
+    rest_ns += ns % kNsOfFoldedCount;
+    const std::int64_t us = ns / kNsOfFoldedCount + rest_ns / kNsOfFoldedCount;
+    rest_ns %= kNsOfFoldedCount;
+    if (us != 0) text += stack + ' ' + std::to_string(us) + '\n';
+  }
+  return text;
 }
 
 // The profile of one process in a speedscope file.
@@ -159,6 +184,7 @@ class SpeedscopeWriter {
 
 std::string folded_stacks(const PprofProfile& profile) {
   std::map<std::string, std::int64_t> stacks;
+  const bool has_times = has_block_times(profile);
   const auto samples = profile.samples();
   for (std::size_t i = 0; i < samples.size(); ++i) {
     std::string stack = folded_name(label_of(profile, samples[i], "comm"));
@@ -173,8 +199,10 @@ std::string folded_stacks(const PprofProfile& profile) {
       add_frame(profile.text(profile.functions()[line.function].name));
     });
     std::int64_t& count = stacks[stack];
-    count = sum_within_limits(count, profile.values(i).front());
+    const auto values = profile.values(i);
+    count = sum_within_limits(count, has_times ? values.back() : values.front());
   }
+  if (has_times) return lines_of_times(stacks);
   std::string text;
   for (const auto& [stack, count] : stacks) text += stack + ' ' + std::to_string(count) + '\n';
   return text;

@@ -10,8 +10,9 @@
 namespace profd {
 
 // One line a stack: "comm;main;work 12", outermost first, and the number of samples (the first
-// value). The input of flamegraph.pl, inferno and others. In names, ";" becomes ":" and control
-// characters become "?", since both end a frame there.
+// value). Of times of blocks (block_names.h), it is the microseconds instead, and a stack without a
+// whole one has no line. The input of flamegraph.pl, inferno and others. In names, ";" becomes ":"
+// and control characters become "?", since both end a frame there.
 [[nodiscard]] std::string folded_stacks(const PprofProfile& profile);
 
 // https://www.speedscope.app/file-format-schema.json, with one profile for each process, the one

@@ -96,6 +96,42 @@ TEST_F(StackTextsTest, ASpeedscopeFileTellsProcessesOfOnePidApart) {
   EXPECT_EQ(profiles[2].at("endValue"), 3000);
 }
 
+// One process with a stall, many short waits, and rests below a microsecond.
+class BlockTextsTest : public testing::Test {
+ protected:
+  BlockTextsTest() {
+    profile_.default_sample_type = "off_cpu";
+    add("stall", "futex", "S", 1, 3'000'000'000);
+    add("shorts", "pipe", "S", 1'000'000, 20'000'600);
+    add("tiny", "other", "D", 1, 300);
+    add("unrelated", "lock", "D", 1, 1'100);
+  }
+
+  void add(const std::string& name, const std::string& wait, const std::string& state,
+           std::int64_t blocks, std::int64_t ns) {
+    const auto text = [this](const std::string& of) { return profile_.add_text(of); };
+    const PprofLine line{.function = profile_.add_function({.name = text(name)}), .line = 1};
+    const std::uint32_t location = profile_.add_location({.address = 16}, {&line, 1});
+    const std::uint32_t labels =
+        profile_.add_labels({{.key = text("pid"), .number = 7},
+                             {.key = text("comm"), .text = text("waits")},
+                             {.key = text("state"), .text = text(state)},
+                             {.key = text("wait"), .text = text(wait)},
+                             {.key = text("ongoing"), .text = text("yes")}});
+    const std::array values{blocks, ns};
+    profile_.add_sample({.labels = labels, .stack = profile_.add_stack({&location, 1})}, values);
+  }
+
+  PprofProfile profile_{{{"blocks", "count"}, {"off_cpu", "nanoseconds"}}};
+};
+
+// Finds: numbers of blocks, by which the short waits are a million times the stall; and rests that
+// are lost: 600, 300 and 100 ns are a microsecond.
+TEST_F(BlockTextsTest, FoldedStacksOfBlocksCountMicroseconds) {
+  EXPECT_EQ(folded_stacks(profile_),
+            "waits;shorts 20000\nwaits;stall 3000000\nwaits;unrelated 2\n");
+}
+
 TEST(EmptyStackTextsTest, AProfileWithoutSamplesHasNoStacks) {
   const std::vector<PprofValueType> types{{"samples", "count"}};
   const PprofProfile empty(types);
