@@ -43,13 +43,18 @@ std::int64_t pid_of(const PprofProfile& profile, const PprofSample& sample) {
   return 0;
 }
 
-// All labels but the thread: a pid can be that of two processes, one after the other.
+// Labels by which the samples of one process differ.
+bool is_within_process(std::string_view key) {
+  return key == "thread" || key == kStateLabel || key == kWaitLabel || key == kOngoingLabel;
+}
+
+// All other labels: a pid can be that of two processes, one after the other.
 using ProcessId = std::vector<PprofLabel>;
 
 ProcessId process_of(const PprofProfile& profile, const PprofSample& sample) {
   ProcessId id;
   for (const PprofLabel& label : profile.labels(sample.labels)) {
-    if (profile.text(label.key) != "thread") id.push_back(label);
+    if (!is_within_process(profile.text(label.key))) id.push_back(label);
   }
   return id;
 }

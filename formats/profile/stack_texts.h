@@ -16,8 +16,8 @@ namespace profd {
 [[nodiscard]] std::string folded_stacks(const PprofProfile& profile);
 
 // https://www.speedscope.app/file-format-schema.json, with one profile for each process, the one
-// with the most samples first. Processes of one pid differ in their other labels. The weights
-// are the values of the default sample type.
+// with the most samples first. Processes of one pid differ in their other labels, but not in those
+// of threads and blocks. The weights are the values of the default sample type.
 [[nodiscard]] std::string speedscope_json(const PprofProfile& profile, const std::string& name);
 
 }  // namespace profd

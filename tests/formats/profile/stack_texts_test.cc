@@ -132,6 +132,16 @@ TEST_F(BlockTextsTest, FoldedStacksOfBlocksCountMicroseconds) {
             "waits;shorts 20000\nwaits;stall 3000000\nwaits;unrelated 2\n");
 }
 
+// Finds: a profile for each state and kind of wait.
+TEST_F(BlockTextsTest, ASpeedscopeFileHasOneProfileForAllBlocksOfAProcess) {
+  const boost::json::value file = boost::json::parse(speedscope_json(profile_, "x"));
+  const auto& profiles = file.at("profiles").as_array();
+  ASSERT_EQ(profiles.size(), 1U);
+  EXPECT_EQ(profiles[0].at("name"), "waits (7)");
+  EXPECT_EQ(profiles[0].at("samples").as_array().size(), 4U);
+  EXPECT_EQ(profiles[0].at("endValue"), 3'020'002'000);
+}
+
 TEST(EmptyStackTextsTest, AProfileWithoutSamplesHasNoStacks) {
   const std::vector<PprofValueType> types{{"samples", "count"}};
   const PprofProfile empty(types);
