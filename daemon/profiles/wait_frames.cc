@@ -55,14 +55,18 @@ constexpr auto kNamedWaits = std::to_array<NamedWait>({
     {"timerfd_read*", Wait::kPoll},
     {"signalfd_*", Wait::kPoll},
     {"inotify_read", Wait::kPoll},
+    {"userfaultfd_read*", Wait::kPoll},
     {"fanotify_read", Wait::kPoll},
     {"io_cqring_wait*", Wait::kPoll},
+    {"fuse_dev_*", Wait::kPoll},  // a file system in user space waits for requests
     {"do_nanosleep", Wait::kSleep},
     {"hrtimer_nanosleep*", Wait::kSleep},
     {"common_nsleep*", Wait::kSleep},
     {"alarmtimer_do_nsleep", Wait::kSleep},
     {"do_sigtimedwait", Wait::kSleep},
     {"sigsuspend", Wait::kSleep},
+    {"__x64_sys_rt_sigsuspend", Wait::kSleep},
+    {"__do_sys_rt_sigsuspend", Wait::kSleep},
     {"__x64_sys_pause", Wait::kSleep},
     {"__do_sys_pause", Wait::kSleep},
     {"msleep*", Wait::kSleep},
@@ -116,6 +120,9 @@ constexpr auto kNamedWaits = std::to_array<NamedWait>({
     {"nfs_*", Wait::kDisk},
     {"nfs4_*", Wait::kDisk},
     {"rpc_*", Wait::kDisk},
+    {"netfs_*", Wait::kDisk},
+    {"ceph_*", Wait::kDisk},
+    {"p9_*", Wait::kDisk},
     {"cifs_*", Wait::kDisk},
     {"fuse_*", Wait::kDisk},
     {"request_wait_answer", Wait::kDisk},
@@ -142,6 +149,9 @@ constexpr auto kNamedWaits = std::to_array<NamedWait>({
     {"__do_wait", Wait::kChild},
     {"kernel_wait4", Wait::kChild},
     {"kernel_waitid", Wait::kChild},
+    // Of vfork(), until the child has executed its program. It is mostly a part of the second one.
+    {"wait_for_vfork_done", Wait::kChild},
+    {"kernel_clone", Wait::kChild},
 });
 
 bool matches(Pattern pattern, std::string_view name) {

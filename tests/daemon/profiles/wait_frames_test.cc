@@ -209,7 +209,18 @@ TEST(WaitFrames, TellsWhatLinux618WaitsFor) {
       {"child", Wait::kChild, {"do_wait", "kernel_wait4", "do_syscall_64"}},
       {"io_uring", Wait::kPoll, {"io_cqring_schedule_timeout", "io_cqring_wait"}},
       {"FUSE", Wait::kDisk, {"request_wait_answer", "fuse_simple_request", "fuse_lookup_name"}},
-      {"completion", Wait::kOther, {"schedule_timeout", "__wait_for_common", "kernel_clone"}},
+      {"server of FUSE", Wait::kPoll, {"fuse_dev_do_read", "fuse_dev_read", "vfs_read"}},
+      {"9p", Wait::kDisk, {"p9_client_rpc", "p9_client_walk", "v9fs_vfs_lookup", "path_openat"}},
+      {"CIFS", Wait::kDisk, {"netfs_wait_for_in_progress", "netfs_unbuffered_read"}},
+      {"vfork",
+       Wait::kChild,
+       {"schedule_timeout", "__wait_for_common", "wait_for_completion_state", "kernel_clone",
+        "__x64_sys_vfork"}},
+      {"signal", Wait::kSleep, {"__x64_sys_rt_sigsuspend", "do_syscall_64"}},
+      {"page faults of others", Wait::kPoll, {"userfaultfd_read_iter", "vfs_read", "ksys_read"}},
+      {"completion",
+       Wait::kOther,
+       {"schedule_timeout", "__wait_for_common", "wait_for_completion", "__flush_work"}},
   };
   for (const WaitCase& c : table) EXPECT_EQ(blocked_in(c.functions).wait(), c.wait) << c.what;
 }
