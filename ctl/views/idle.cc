@@ -20,6 +20,47 @@ constexpr std::uint32_t kNeverIdle = 0xffffffff;
 constexpr std::array kIdleWaits = {Wait::kFutex, Wait::kEpoll, Wait::kPoll,
                                    Wait::kSleep, Wait::kPipe,  Wait::kChild};
 
+// Parts of the names of functions that take a lock: of the kernel for its futexes with priority
+// inheritance, of glibc, of Rust's standard library and parking_lot, of Abseil, HotSpot and
+// PostgreSQL. A thread that waits in one of them has work.
+constexpr auto kLockFunctions = std::to_array<std::string_view>(
+    {"futex_lock_pi", "lll_lock_wait", "pthread_mutex_lock", "pthread_mutex_timedlock",
+     "pthread_mutex_clocklock", "pthread_rwlock_", "lock_contended", "read_contended",
+     "write_contended", "::lock_slow", "lock_exclusive_slow", "lock_shared_slow", "Mutex::LockSlow",
+     "ObjectMonitor::enter", "LWLockAcquire", "ProcSleep"});
+constexpr std::size_t kLockNameBytes = 256;  // of a name that is searched: files may have any
+
+bool takes_lock(std::string_view function) {
+  function = function.substr(0, kLockNameBytes);
+  return std::ranges::any_of(kLockFunctions, [function](std::string_view part) {
+    return function.find(part) != std::string_view::npos;
+  });
+}
+
+// Finds the stacks in which a lock is taken.
+class LockStacks {
+ public:
+  // `samples` must outlive *this, and get no more functions.
+  explicit LockStacks(const Samples& samples) : samples_(samples) {
+    takes_lock_.reserve(samples.functions().size());
+    for (const SampledFunction& function : samples.functions()) {
+      takes_lock_.push_back(takes_lock(samples.text(function.name)));
+    }
+  }
+
+  [[nodiscard]] bool has(const Samples::Row& row) {
+    samples_.read_stack(row, frames_);
+    return std::ranges::any_of(frames_, [this](std::uint32_t frame) -> bool {
+      return takes_lock_[samples_.frames()[frame].function];
+    });
+  }
+
+ private:
+  const Samples& samples_;
+  std::vector<bool> takes_lock_;       // by function
+  std::vector<std::uint32_t> frames_;  // of one stack
+};
+
 bool may_be_idle(std::string_view state, std::string_view wait) {
   constexpr std::size_t kInterruptible = 1;  // profd_block_state
   return state == kBlockStates[kInterruptible] && std::ranges::any_of(kIdleWaits, [wait](Wait one) {
@@ -50,10 +91,12 @@ bool is_idle_sum(const SampleValue& sum, std::int64_t duration_ns) {
 void fold_idle(Samples& samples) {
   if (!is_of_blocks(samples.time_kind) || samples.duration_ns <= 0) return;
   const std::vector<std::uint32_t> groups = idle_groups(samples);
+  LockStacks locks(samples);
   std::map<std::pair<std::uint32_t, std::string_view>, SampleValue> sums;
   for (const Samples::Row& row : samples.rows()) {
     const std::uint32_t group = groups[row.labels];
-    if (group != kNeverIdle) sums[{group, row.encoded()}].add(row.value);
+    if (group == kNeverIdle || locks.has(row)) continue;
+    sums[{group, row.encoded()}].add(row.value);
   }
   std::vector<bool> is_kept;
   is_kept.reserve(samples.rows().size());

@@ -4,7 +4,8 @@
 // Blocks of one stack and one label set are idle if they can be interrupted (state S), wait for
 // futex, epoll, poll, sleep, pipe or child, take 100 ms on average, and together half of the
 // duration: a stall of 2 x 3 s in a minute is shown. Threads in D state, page faults and locks of
-// the kernel are always shown.
+// the kernel are always shown, and so are stacks with a function that takes a lock: many threads
+// that wait for one have as much time as a pool.
 
 #pragma once
 

@@ -176,6 +176,32 @@ TEST_F(BlockViewsTest, WhatMayBeTheCauseIsNeverIdle) {
   EXPECT_THAT(text, Not(HasSubstr("exactly_half")));
 }
 
+// 50 threads that wait in turn for one lock have the time of a pool, and its long waits: what is
+// behind a lock is known by its name alone. Finds: a rule by waits and times only, and one that
+// takes any function of a mutex or lock for one that waits for it.
+TEST_F(BlockViewsTest, AContendedLockIsNotIdle) {
+  BlockProfile profile;
+  add_pool(profile);
+  const test::BlockLabels labels{.state = "S", .wait = "futex"};
+  for (const char* const lock :
+       {"__lll_lock_wait", "___pthread_mutex_lock", "pthread_rwlock_wrlock",
+        "std::sys::sync::mutex::futex::Mutex::lock_contended",
+        "ObjectMonitor::enter(JavaThread*)"}) {
+    profile.add({"k:futex_do_wait", lock, "request_of_" + std::string(lock, 3)}, labels, 2000,
+                3000 * kSecond);
+  }
+  profile.add({"k:futex_lock_pi", "syscall", "request_of_pi"}, labels, 2000, 3000 * kSecond);
+  profile.add({"k:futex_do_wait", "pthread_cond_wait", "pool_loop"}, labels, 2000, 3000 * kSecond);
+  profile.add({"k:futex_do_wait", "park", "BlockingQueue::take"}, labels, 2000, 3000 * kSecond);
+  const std::string text = text_of({"report", "--all", write(profile)});
+  for (const char* const shown : {"request_of___l", "request_of____", "request_of_pth",
+                                  "request_of_std", "request_of_Obj", "request_of_pi"}) {
+    EXPECT_THAT(text, HasSubstr(shown));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("pool_loop")));
+  EXPECT_THAT(text, Not(HasSubstr("BlockingQueue")));
+}
+
 TEST_F(BlockViewsTest, IdleThreadsAreShownWhereThereIsNothingElse) {
   BlockProfile profile;
   add_pool(profile);
