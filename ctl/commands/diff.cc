@@ -55,7 +55,7 @@ class ShowDiff final : public Subcommand {
     add_history_event(list, base_.event);
     add_view_options(list, view_);
     list.option("--per", "MEASURE",
-                "share: compare shares of all samples; cpu: percent of one CPU [share]",
+                "share: compare shares of all samples; cpu: percent of one CPU, or thread [share]",
                 {measure_, parse_measure});
     list.option("--threshold", "PERCENT",
                 "Exit with 1 if a row changed by more percentage points: 5%",

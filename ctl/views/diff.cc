@@ -35,6 +35,10 @@ void add_side(const Report& report, const ReportRow& row, const std::string& pre
                 .total_percent = percent(row.total)};
 }
 
+bool has_time_in_duration(const ViewScope& scope) {
+  return scope.has_cpu_time && scope.duration_ns > 0;
+}
+
 }  // namespace
 
 std::size_t Diff::count_beyond(double percentage_points) const {
@@ -43,7 +47,7 @@ std::size_t Diff::count_beyond(double percentage_points) const {
 }
 
 Result<Diff> make_diff(const Report& base, const Report& now, DiffMeasure measure) {
-  const bool has_cpu = base.scope.has_cpu_percent() && now.scope.has_cpu_percent();
+  const bool has_cpu = has_time_in_duration(base.scope) && has_time_in_duration(now.scope);
   if (measure == DiffMeasure::kCpu && !has_cpu) {
     return invalid_argument("a source does not say how much CPU time in how long a time it has",
                             "compare shares: leave out --per cpu");

@@ -12,7 +12,7 @@ namespace profd {
 
 enum class DiffMeasure : std::uint8_t {
   kShare,  // percent of all samples of each side: independent of load and length
-  kCpu,    // percent of one CPU: needs the CPU time and the duration of both sides
+  kCpu,    // percent of one CPU, of blocks of one thread: needs the times and durations
 };
 
 struct DiffSide {
@@ -45,7 +45,7 @@ struct Diff {
   [[nodiscard]] std::size_t count_beyond(double percentage_points) const;
 };
 
-// Both have the same keys. kInvalidArgument: kCpu, and a side has no CPU time or duration.
+// Both have the same keys. kInvalidArgument: kCpu, and a side has no times or duration.
 [[nodiscard]] Result<Diff> make_diff(const Report& base, const Report& now, DiffMeasure measure);
 
 }  // namespace profd

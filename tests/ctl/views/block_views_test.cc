@@ -108,6 +108,20 @@ TEST_F(BlockViewsTest, ProfilesOfDifferentTimesAreNotMixed) {
   EXPECT_EQ(run({"diff", first, second}).code, kExitUsage);
 }
 
+// Three times as much of the same wait is no other share. Finds: a refusal, as times of blocks are
+// no part of a CPU.
+TEST_F(BlockViewsTest, ADifferenceMayBeInTimeOfOneThread) {
+  BlockProfile before;
+  before.add({"k:a", "load"}, {.state = "D", .wait = "disk"}, 10, 12 * kSecond);
+  BlockProfile after;
+  after.add({"k:a", "load"}, {.state = "D", .wait = "disk"}, 10, 36 * kSecond);
+  const std::string base = write(before, "a.pb.gz");
+  const std::string now = write(after, "b.pb.gz");
+  EXPECT_THAT(text_of({"diff", base, now}), HasSubstr("no change"));
+  EXPECT_THAT(text_of({"diff", base, now, "--per", "cpu"}),
+              testing::ContainsRegex("\\+40.0 % +20.0 % +60.0 % +\\+40.0 % +a"));
+}
+
 TEST_F(BlockViewsTest, StatesAndWaitsAreGroups) {
   BlockProfile profile;
   profile.add({"k:a", "f"}, {.state = "S", .wait = "futex"}, 1, 3 * kSecond);
