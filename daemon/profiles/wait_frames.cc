@@ -24,9 +24,9 @@ constexpr auto kTracingNames = std::to_array<Pattern>(
 // io_schedule() is not among them: it says that the thread waits for a disk.
 constexpr auto kSchedulerNames = std::to_array<Pattern>(
     {"__schedule", "__schedule_loop", "schedule", "schedule_idle", "schedule_preempt_disabled",
-     "schedule_rtlock", "preempt_schedule", "preempt_schedule_common", "preempt_schedule_irq",
-     "preempt_schedule_notrace", "preempt_schedule_thunk", "preempt_schedule_notrace_thunk",
-     "__cond_resched", "dynamic_cond_resched"});
+     "schedule_rtlock", "rt_mutex_schedule", "preempt_schedule", "preempt_schedule_common",
+     "preempt_schedule_irq", "preempt_schedule_notrace", "preempt_schedule_thunk",
+     "preempt_schedule_notrace_thunk", "__cond_resched*", "dynamic_cond_resched"});
 
 constexpr auto kPageFaultNames =
     std::to_array<Pattern>({"exc_page_fault", "asm_exc_page_fault", "handle_userfault"});

@@ -90,6 +90,8 @@ TEST(WaitFrames, CutsEachWayToTheScheduler) {
       {"__schedule", "schedule"},
       {"__schedule", "schedule_idle"},
       {"__schedule", "preempt_schedule_common", "__cond_resched"},
+      {"__schedule", "preempt_schedule_common", "__cond_resched_rwlock_write"},
+      {"__schedule", "schedule", "rt_mutex_schedule"},
       {"__schedule", "preempt_schedule_irq"},
       {"__schedule", "preempt_schedule", "preempt_schedule_thunk"},
       {"__schedule", "preempt_schedule_notrace", "preempt_schedule_notrace_thunk"},
