@@ -166,18 +166,34 @@ void SwitchWatch::tick(Clock::time_point now) {
 }
 
 void SwitchWatch::detach_unneeded(Clock::time_point now) {
+  take_closed();
   if (needed_ != 0 || now < released_ + kKept) return;
   if (loading_.valid()) (void)take_loaded();
-  if (loaded_) close();
+  if (loaded_ && !closing_) close();
 }
 
-// No slot has blocks any more, so the counters that balance do not change.
+// The thread may have other calls to make first.
 void SwitchWatch::close() {
-  if (const auto sum = loaded_->programs.counters()) add_counters(closed_, *sum);
-  if (const auto sum = loaded_->programs.block_counters()) add_counters(closed_blocks_, *sum);
   walk_rate_.reset();
+  closing_ = std::exchange(loaded_, Loaded());
+  detaching_ = programs_->kernel_calls().run([loaded = closing_] {
+    loaded->links.clear();
+    return true;
+  });
+}
+
+// Frees what was closed, once it counts no more.
+void SwitchWatch::take_closed() {
+  if (KernelCalls::has_returned(detaching_)) {
+    (void)detaching_.get();
+    last_runs_ = programs_->grace_periods().begin();
+  }
+  if (!last_runs_ || !programs_->grace_periods().is_over(*last_runs_)) return;
+  last_runs_.reset();
+  if (const auto sum = closing_->programs.counters()) add_counters(closed_, *sum);
+  if (const auto sum = closing_->programs.block_counters()) add_counters(closed_blocks_, *sum);
   (void)programs_->kernel_calls().run(
-      [loaded = std::exchange(loaded_, Loaded())]() mutable { loaded.reset(); });
+      [loaded = std::exchange(closing_, Loaded())]() mutable { loaded.reset(); });
 }
 
 std::uint32_t SwitchWatch::scale() const {
@@ -187,15 +203,19 @@ std::uint32_t SwitchWatch::scale() const {
 
 profd_counters SwitchWatch::counters() const {
   profd_counters sum = closed_;
-  if (!loaded_) return sum;
-  if (const auto now = loaded_->programs.counters()) add_counters(sum, *now);
+  for (const Attached* const object : {closing_.get(), loaded_.get()}) {
+    if (object == nullptr) continue;
+    if (const auto now = object->programs.counters()) add_counters(sum, *now);
+  }
   return sum;
 }
 
 profd_switch_counters SwitchWatch::block_counters() const {
   profd_switch_counters sum = closed_blocks_;
-  if (!loaded_) return sum;
-  if (const auto now = loaded_->programs.block_counters()) add_counters(sum, *now);
+  for (const Attached* const object : {closing_.get(), loaded_.get()}) {
+    if (object == nullptr) continue;
+    if (const auto now = object->programs.block_counters()) add_counters(sum, *now);
+  }
   return sum;
 }
 

@@ -76,7 +76,7 @@ class SwitchWatch {
     SwitchPrograms programs;
     std::vector<UniqueFd> links{};  // closed first
   };
-  using Loaded = std::shared_ptr<const Attached>;
+  using Loaded = std::shared_ptr<Attached>;
 
   struct Start {
     std::future<Result<std::uint64_t>> watching{};
@@ -88,10 +88,16 @@ class SwitchWatch {
   Result<bool> watch(Start& start);
   void set_rate();
   void close();
+  void take_closed();
 
   const Programs* programs_;
   std::future<Result<Loaded>> loading_;
   Loaded loaded_;
+  // Programs that are closed. Until they are detached, they sample sessions that start meanwhile,
+  // which count on their counters.
+  Loaded closing_;
+  std::future<bool> detaching_;
+  std::optional<std::uint64_t> last_runs_;  // a grace period
   std::optional<Error> failure_;  // of the last load
   Clock::time_point failed_at_{};
   std::optional<WalkRate> walk_rate_;  // of these programs
