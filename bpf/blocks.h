@@ -8,6 +8,8 @@
  *
  * A session has a block if it had it at its start, and is live at its end. Since a slot may be
  * another session's by then, sessions are checked again if any began since (profd_filter.began_ns).
+ * A session that is not live any more is still sent the long blocks: else one that ends before the
+ * list of those that are open is made (open_blocks.h) would be in neither.
  */
 #ifndef PROFD_BLOCKS_H
 #define PROFD_BLOCKS_H
@@ -241,8 +243,8 @@ static __always_inline void profd_forget_place(struct profd_whole *whole)
 	whole->block.call = PROFD_NO_CALL;
 }
 
-/* Sends a long block that was not chosen, to those of the sessions that may see the thread now, and
- * counts it for them. */
+/* Sends a long block whose start was not sent, to those of the sessions that may see the thread
+ * now, and counts it for those that are live. */
 static __always_inline void profd_report_long(const struct profd_thread *thread,
 					      struct task_struct *task,
 					      const struct profd_filter *filter, __u32 sessions,
@@ -262,7 +264,8 @@ static __always_inline void profd_report_long(const struct profd_thread *thread,
 	block->id = 0;
 	block->flags = thread->from_before ? PROFD_BLOCK_FROM_BEFORE : 0;
 	block->sessions = sessions;
-	profd_count_block(sessions, profd_send_whole(&here->whole, filter), end_ns - start_ns);
+	profd_count_block(sessions & filter->live, profd_send_whole(&here->whole, filter),
+			  end_ns - start_ns);
 }
 
 /* Ends the open block of a thread, which runs next, or has run since then if that was not seen. */
@@ -287,20 +290,23 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 	}
 	if (!filter || !rate)
 		return;
-	__u32 sessions = thread->open_sessions & filter->live;
+	/* A slot keeps these bits from before it is live until it is released. */
+	__u32 sessions = thread->open_sessions & (filter->blocked | filter->runnable);
 
 	if (sessions && thread->generation != filter->match_generation)
 		sessions = profd_begun_by(sessions, start_ns);
 	if (!sessions)
 		return;
+	__u32 live = sessions & filter->live;
+
 	if (thread->chosen)
-		profd_count_block(sessions, PROFD_TERM_SAMPLED, ns);
+		profd_count_block(live, PROFD_TERM_SAMPLED, ns);
 	else if (thread->lost)
-		profd_count_block(sessions, profd_term_of_loss(thread->lost - 1), ns);
+		profd_count_block(live, profd_term_of_loss(thread->lost - 1), ns);
 	else if (ns < rate->long_ns)
-		profd_count_short(thread, sessions, ns);
+		profd_count_short(thread, live, ns);
 	else if (id) /* listed: user space has all but its end */
-		profd_count_block(sessions, PROFD_TERM_LONG_UNSAMPLED, ns);
+		profd_count_block(live, PROFD_TERM_LONG_UNSAMPLED, ns);
 	else
 		profd_report_long(thread, task, filter, sessions, start_ns, end_ns, was_seen);
 }

@@ -445,13 +445,12 @@ SlotLedger KernelSampler::stop(SessionSlot slot) {
 }
 
 // Takes what the rings hold, and passes on stacks that still wait for a table without it. False
-// when some samples have not come.
+// when some samples have not come. A slot is settled without the ends of its blocks, which are in
+// the rings too.
 bool KernelSampler::settle(SessionSlot slot) {
-  for (unsigned drains = 0; drains < kMaxLastDrains; ++drains) {
-    const bool has_more = drain();
-    if (is_settled(slot)) return true;
-    if (!has_more) break;
-  }
+  bool has_more = true;
+  for (unsigned drains = 0; has_more && drains < kMaxLastDrains; ++drains) has_more = drain();
+  if (is_settled(slot)) return true;
   unwinding_->flush(1U << slot);
   return is_settled(slot);
 }

@@ -99,6 +99,7 @@ Result<void> TargetFilter::add(SessionSlot slot, const EventUse& use, const Targ
   const bool is_of_user = owner.rank == Rank::kUnprivileged;
   if (is_of_user) set_bit(filter_->of_users, slot);
   std::atomic_ref(filter_->announcements).fetch_add(1, std::memory_order_release);
+  set_began(slot);
   set_use(slot, use);
   set_live(slot);
   // Pids are added when the slot is live: a child that a target forks now joins a session only
@@ -117,12 +118,15 @@ void TargetFilter::set_use(SessionSlot slot, const EventUse& use) {
   if (use.runnable) set_bit(filter_->runnable, slot);
 }
 
-// A block of the session that had the slot before may end as soon as the slot is live again: its
-// thread's match must be an old one by then.
-void TargetFilter::set_live(SessionSlot slot) {
+// A block of the session that had the slot before may end as soon as the slot has blocks again: its
+// thread's match must be an old one by then. So this comes before set_use().
+void TargetFilter::set_began(SessionSlot slot) {
   const auto now = static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC));
   std::atomic_ref(filter_->began_ns[slot]).store(now, std::memory_order_release);
   raise_match_generation();
+}
+
+void TargetFilter::set_live(SessionSlot slot) {
   set_bit(filter_->live, slot);
   raise_match_generation();
 }
@@ -188,6 +192,7 @@ Result<void> TargetFilter::add_cgroups(SessionSlot slot, const std::vector<std::
 
 // A tick reads `all` once, so one store switches both slots. Everything else is set before it.
 void TargetFilter::move_target(SessionSlot from, SessionSlot to, const EventUse& use) {
+  set_began(to);
   set_use(to, use);
   set_live(to);
   const std::uint32_t both = bit(from) | bit(to);
@@ -202,8 +207,8 @@ void TargetFilter::stop_matching(SessionSlot slot) {
 
 void TargetFilter::remove(SessionSlot slot) {
   for (std::uint32_t* mask :
-       {&filter_->all, &filter_->by_comm, &filter_->by_uid, &filter_->by_cgroup, &filter_->of_users,
-        &filter_->restricted, &filter_->blocked, &filter_->runnable}) {
+       {&filter_->live, &filter_->blocked, &filter_->runnable, &filter_->all, &filter_->by_comm,
+        &filter_->by_uid, &filter_->by_cgroup, &filter_->of_users, &filter_->restricted}) {
     clear_bit(*mask, slot);
   }
   for (std::uint32_t& mask : filter_->event_set) clear_bit(mask, slot);

@@ -73,6 +73,7 @@ class TargetFilter {
   TargetFilter() = default;
   Result<void> add_criteria(SessionSlot slot, const Target& target);
   Result<void> add_cgroups(SessionSlot slot, const std::vector<std::string>& cgroups);
+  void set_began(SessionSlot slot);
   void set_use(SessionSlot slot, const EventUse& use);
   void set_live(SessionSlot slot);
   void raise_match_generation();

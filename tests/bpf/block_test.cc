@@ -14,6 +14,7 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -390,6 +391,34 @@ TEST_F(BlockTest, ABlockDoesNotCountForTheNextSessionOfItsSlot) {
   records_->consume();
   EXPECT_EQ(switch_->switches().of_session[kSlot].blocked.count, blocked);
   EXPECT_EQ(records_->wholes_of(tid).size(), wholes);
+  end();
+  expect_balance();
+}
+
+// Finds: a long block that is in neither the records nor the list of those that are open, since it
+// ends between the end of its session and the list. One of them on each CPU may be chosen, for its
+// new site.
+TEST_F(BlockTest, ALongBlockThatEndsBehindItsSessionsEndIsReported) {
+  switch_->set_rate(kNoBlocks);
+  begin(kBit, 0);
+  std::vector<std::unique_ptr<BlockedReader>> readers(2 + 2 * std::thread::hardware_concurrency());
+  for (auto& reader : readers) reader = std::make_unique<BlockedReader>();
+  filter_->live = 0;
+  ++filter_->match_generation;
+  std::this_thread::sleep_for(milliseconds(20));  // longer than long_ns
+  const std::uint64_t end_ns = block_clock_ns();
+  const std::uint64_t counted = switch_->switches().of_session[kSlot].long_unsampled.count;
+  std::size_t found = 0;
+  for (auto& reader : readers) {
+    const std::uint32_t tid = reader->tid();
+    reader->wake();
+    records_->consume();
+    const auto wholes = records_->wholes_of(tid);
+    found += static_cast<std::size_t>(std::ranges::count_if(
+        wholes, [&](const SentWholeBlock* whole) { return whole->block.end_ns >= end_ns; }));
+  }
+  EXPECT_GE(found, 2U);
+  EXPECT_EQ(switch_->switches().of_session[kSlot].long_unsampled.count, counted);
   end();
   expect_balance();
 }
