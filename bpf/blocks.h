@@ -301,7 +301,7 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 
 	if (thread->chosen)
 		profd_count_block(live, PROFD_TERM_SAMPLED, ns);
-	else if (thread->lost)
+	else if (thread->lost && ns < rate->long_ns)
 		profd_count_block(live, profd_term_of_loss(thread->lost - 1), ns);
 	else if (ns < rate->long_ns)
 		profd_count_short(thread, live, ns);

@@ -423,6 +423,36 @@ TEST_F(BlockTest, ALongBlockThatEndsBehindItsSessionsEndIsReported) {
   expect_balance();
 }
 
+// Finds: a stall that is lost because the ring had no room when it began.
+TEST_F(BlockTest, ALongBlockWhoseStartHadNoRoomIsReportedWhole) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &before)) ++cpu;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);  // and so the threads that it starts
+  begin(kBit, 0);
+  for (int tries = 0; tries < 1000 && switch_->counters().lost[PROFD_LOSS_RING_SHARE] == 0;
+       ++tries) {
+    (void)in_a_thread(1000, [] { sleep_for_ns(1); });
+  }
+  ASSERT_GT(switch_->counters().lost[PROFD_LOSS_RING_SHARE], 0U);
+  BlockedReader reader;
+  const std::uint32_t tid = reader.tid();
+  records_->consume();
+  std::this_thread::sleep_for(milliseconds(20));  // longer than long_ns
+  reader.wake();
+  end();
+  ::sched_setaffinity(0, sizeof(before), &before);
+  const auto wholes = records_->wholes_of(tid);
+  ASSERT_EQ(wholes.size(), 1U);
+  EXPECT_GE(wholes[0]->block.end_ns - wholes[0]->block.start_ns, 20 * kMillisecond);
+  EXPECT_EQ(wholes[0]->block.call, SYS_read);
+  expect_balance();
+}
+
 // Finds: a thread that is not watched because it started in the session; and, as each test does,
 // one of another process that is sampled.
 TEST_F(BlockTest, ThreadsThatStartInASessionAreSampled) {
