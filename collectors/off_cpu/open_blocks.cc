@@ -146,7 +146,7 @@ struct OpenBlocks::Parts {
   Parts(UserOf users, Deliver sink) : user_of(std::move(users)), deliver(std::move(sink)) {}
 
   [[nodiscard]] std::uint32_t open_sessions() const;
-  [[nodiscard]] std::uint32_t wanting(std::uint32_t mask, std::uint64_t block_start_ns) const;
+  [[nodiscard]] std::uint32_t wanting(std::uint32_t mask, std::uint64_t time_ns) const;
   void count(const Block& block, const SampleView* sample, std::uint32_t slots, Until until);
   [[nodiscard]] UnsampledBalance::Factors take_factors(const Block& block, std::uint32_t slots,
                                                        std::uint64_t ns);
@@ -203,12 +203,12 @@ std::uint32_t OpenBlocks::Parts::open_sessions() const {
 }
 
 // The sessions of a record that are open, and those that continue them. A slot that was opened
-// after the block's start was another session's then.
-std::uint32_t OpenBlocks::Parts::wanting(std::uint32_t mask, std::uint64_t block_start_ns) const {
+// after `time_ns`, when the mask was made, was another session's then.
+std::uint32_t OpenBlocks::Parts::wanting(std::uint32_t mask, std::uint64_t time_ns) const {
   std::uint32_t wanted = 0;
   for_each_slot(mask, [&](SessionSlot slot) {
     const Session* session = &sessions[slot];
-    if (block_start_ns < session->opened_ns) return;
+    if (time_ns < session->opened_ns) return;
     wanted |= slot_bit(slot);
     for (std::size_t moves = 0; session->continued_by && moves < sessions.size(); ++moves) {
       const Session& next = sessions[*session->continued_by];
@@ -459,9 +459,10 @@ void OpenBlocks::on_end(const BlockEndView& end) noexcept {
 
 void OpenBlocks::on_whole(const WholeBlockView& block) noexcept {
   Parts& parts = *parts_;
-  // The kernel lists blocks that are open as those of the sessions that are live.
-  const std::uint32_t sessions = block.is_open ? block.sessions & parts.open_sessions()
-                                               : parts.wanting(block.sessions, block.start_ns);
+  // A block that is open is listed as one of the sessions that are live then. The list may wait: a
+  // slot can be another session's by now, which may not see the block.
+  const std::uint32_t sessions =
+      parts.wanting(block.sessions, block.is_open ? block.end_ns : block.start_ns);
   if (sessions == 0) return;
   if (block.is_open) {
     const auto known = parts.blocks.find(block.id);

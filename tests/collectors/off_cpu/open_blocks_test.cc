@@ -426,6 +426,30 @@ TEST_F(OpenBlocksTest, ABlockOfAnEarlierSessionIsNotDeliveredToALaterOneOfItsSlo
   EXPECT_TRUE(delivered_.empty());
 }
 
+// The list of session 0 was made while slot 1 was an earlier session's. Finds the same leak.
+TEST_F(OpenBlocksTest, AListFromBeforeASessionHasNothingForIt) {
+  open(0, 0);
+  open(1, 0);
+  close(1, 1000);
+  open(1, 3000);
+  WholeBlockView block = open_whole(5, 500, 900);
+  block.sessions = 3;
+  blocks_.on_whole(block);
+  end(5, 90'000);
+  EXPECT_EQ(delivered_us(1), 89'500U);
+  EXPECT_EQ(delivered_us(2), 0U);
+}
+
+// The list of an earlier session arrives after the move. Finds a block that the next window lacks.
+TEST_F(OpenBlocksTest, ABlockThatWasListedBeforeAMoveIsInBothWindows) {
+  open(0, 0);
+  blocks_.move(0, 1, 50'000 * kUs);
+  blocks_.on_whole(open_whole(5, 100, 49'000));
+  end(5, 60'000);
+  EXPECT_EQ(delivered_us(1), 49'900U);
+  EXPECT_EQ(delivered_us(2), 10'000U);
+}
+
 TEST_F(OpenBlocksTest, AWindowsBlockIsCutInTwo) {
   open(0, 0);
   start(5, 100);
