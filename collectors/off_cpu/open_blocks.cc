@@ -160,6 +160,7 @@ struct OpenBlocks::Parts {
   [[nodiscard]] bool has_room(std::uint32_t user, std::size_t size) const;
   void add_bytes(std::uint32_t user, std::size_t size);
   void remove_bytes(std::uint32_t user, std::size_t size);
+  void expect(std::uint64_t id, std::uint32_t more_sessions);
   void ignore_end(std::uint64_t id);
   void count_no_start(std::uint64_t number);
   void forget_all_if_unneeded();
@@ -179,8 +180,9 @@ struct OpenBlocks::Parts {
   // Blocks that no session has any more, and whose end is still to come.
   std::unordered_set<std::uint64_t> ignored{};
   std::uint64_t last_end_ns = 0;  // of a session
-  // Sessions of a block that the kernel lists before its sample has arrived.
+  // Sessions of a block that the kernel lists before its sample has arrived, or after it has ended.
   std::unordered_map<std::uint64_t, std::uint32_t> listed{};
+  std::deque<Waiting> new_listed{};
   std::size_t without_room = 0;
   std::size_t bytes = 0;
   std::size_t bytes_of_users = 0;
@@ -376,6 +378,12 @@ void OpenBlocks::Parts::remove_bytes(std::uint32_t user, std::size_t size) {
   if (own->second == 0) bytes_of_user.erase(own);
 }
 
+void OpenBlocks::Parts::expect(std::uint64_t id, std::uint32_t more_sessions) {
+  const auto [place, is_new] = listed.try_emplace(id, 0);
+  place->second |= more_sessions;
+  if (is_new) new_listed.push_back({.id = id});
+}
+
 // Without room the end is counted as one without a start.
 void OpenBlocks::Parts::ignore_end(std::uint64_t id) {
   if (ignored.size() < kMaxWaitingEnds) ignored.insert(id);
@@ -395,6 +403,7 @@ void OpenBlocks::Parts::forget_all_if_unneeded() {
   new_ends.clear();
   overtaken.clear();
   listed.clear();
+  new_listed.clear();
 }
 
 OpenBlocks::OpenBlocks(UserOf user_of, Deliver deliver)
@@ -473,7 +482,7 @@ void OpenBlocks::on_whole(const WholeBlockView& block) noexcept {
   }
   if (block.was_chosen && parts.wanting(block.sessions, block.start_ns) != 0) {
     // Its sample has not arrived.
-    if (parts.listed.size() < kMaxWaitingEnds) parts.listed[block.id] |= sessions;
+    if (parts.listed.size() < kMaxWaitingEnds) parts.expect(block.id, sessions);
     return;
   }
   Parts::Block whole{.process = block.process,
@@ -498,12 +507,17 @@ void OpenBlocks::tick(std::uint64_t now_ns) {
   Parts& parts = *parts_;
   set_deadlines(parts.new_ends, now_ns + kEndWaitNs);
   set_deadlines(parts.overtaken, now_ns + kEndWaitNs);
+  set_deadlines(parts.new_listed, now_ns + kEndWaitNs);
   std::uint64_t without_start = 0;
   for (; !parts.new_ends.empty() && parts.new_ends.front().deadline_ns <= now_ns;
        parts.new_ends.pop_front()) {
     without_start += parts.ends.erase(parts.new_ends.front().id);
   }
   if (without_start != 0) parts.count_no_start(without_start);
+  for (; !parts.new_listed.empty() && parts.new_listed.front().deadline_ns <= now_ns;
+       parts.new_listed.pop_front()) {
+    parts.listed.erase(parts.new_listed.front().id);
+  }
   for (; !parts.overtaken.empty() && parts.overtaken.front().deadline_ns <= now_ns;
        parts.overtaken.pop_front()) {
     const auto place = parts.blocks.find(parts.overtaken.front().id);

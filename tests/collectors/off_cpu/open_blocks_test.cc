@@ -399,6 +399,26 @@ TEST_F(OpenBlocksTest, ASessionJoinsABlockWhoseStackIsStillDeferred) {
   EXPECT_EQ(delivered_us(2), 49'000U);
 }
 
+// A chosen block that has ended before its list is passed on is listed for nothing. Finds that
+// these fill the table while the history runs, so that no session joins a deferred block any more.
+TEST_F(OpenBlocksTest, BlocksThatAreListedForNothingAreForgotten) {
+  open(0, 0);
+  open(1, 1000);
+  const auto list = [this](std::uint64_t id, std::uint64_t now_us) {
+    WholeBlockView block = open_whole(id, 100, now_us);
+    block.was_chosen = true;
+    block.sessions = 3;
+    blocks_.on_whole(block);
+  };
+  for (std::uint64_t id = 0; id < OpenBlocks::kMaxWaitingEnds; ++id) list(1000 + id, 1100);
+  tick(2000);
+  tick(2000 + 3 * kSecond);
+  list(5, 4 * kSecond);
+  start(5, 100);
+  end(5, 5 * kSecond);
+  EXPECT_EQ(delivered_us(2), 5 * kSecond - 1000);
+}
+
 // Its sample went to a session that is over.
 TEST_F(OpenBlocksTest, ABlockThatWasChosenForAnEarlierSessionHasNoStack) {
   open(0, 0);
