@@ -312,11 +312,11 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 }
 
 /* Ends the block of the current thread, which is switched away from. A stamp of the iterator that
- * came too late is no block. */
+ * came too late is no block; one that was listed since did not. */
 static __always_inline void profd_end_missed_block(struct profd_thread *thread,
 						   struct task_struct *task, __u64 now)
 {
-	if (thread->from_before)
+	if (thread->from_before && !thread->id)
 		thread->start_ns = 0;
 	else
 		profd_end_block(thread, task, now - (task->se.sum_exec_runtime - thread->ran_ns),

@@ -56,10 +56,13 @@ static __always_inline void profd_stamp_sleeper(struct profd_thread *thread,
 						struct task_struct *task, __u32 sessions,
 						__u32 state, __u64 now)
 {
-	if (profd_sleeper_state(task) != state)
+	/* A thread that has fallen asleep since it was looked at has a stamp of its switch, which
+	 * comes before on_cpu is cleared: its block must not be written over. */
+	if (profd_sleeper_state(task) != state || *(volatile __u64 *)&thread->start_ns)
 		return;
 	thread->id = 0;
 	thread->listed_ns = now;
+	thread->ran_ns = task->se.sum_exec_runtime;
 	thread->open_sessions = sessions;
 	thread->state = state;
 	thread->chosen = 0;
@@ -123,9 +126,6 @@ int profd_open_blocks(struct bpf_iter__task *ctx)
 	__u64 start_ns = *(volatile __u64 *)&thread->start_ns;
 	__u64 now = bpf_ktime_get_ns();
 
-	/* The clocks of two CPUs can be some nanoseconds apart. */
-	if (now < start_ns)
-		now = start_ns;
 	__u32 state = start_ns ? thread->state : profd_sleeper_state(task);
 
 	if (state == PROFD_BLOCK_NONE)
@@ -140,6 +140,9 @@ int profd_open_blocks(struct bpf_iter__task *ctx)
 		profd_stamp_sleeper(thread, task, matched, state, now);
 		start_ns = *(volatile __u64 *)&thread->start_ns;
 	}
+	/* The clocks of two CPUs can be some nanoseconds apart, and a block may have begun since. */
+	if (now < start_ns)
+		now = start_ns;
 	if (!start_ns || !profd_describe_block(whole, thread, task, start_ns, now))
 		return 0;
 	__u32 sessions = profd_list_sessions(thread, matched, now);
