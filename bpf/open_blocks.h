@@ -125,7 +125,6 @@ int profd_open_blocks(struct bpf_iter__task *ctx)
 		return 0;
 	__u64 start_ns = *(volatile __u64 *)&thread->start_ns;
 	__u64 now = bpf_ktime_get_ns();
-
 	__u32 state = start_ns ? thread->state : profd_sleeper_state(task);
 
 	if (state == PROFD_BLOCK_NONE)
@@ -147,12 +146,14 @@ int profd_open_blocks(struct bpf_iter__task *ctx)
 		return 0;
 	__u32 sessions = profd_list_sessions(thread, matched, now);
 
+	if (!sessions)
+		return 0;
 	whole->block.flags = PROFD_BLOCK_OPEN |
 			     (thread->from_before ? PROFD_BLOCK_FROM_BEFORE : 0) |
 			     (thread->chosen ? PROFD_BLOCK_WAS_CHOSEN : 0);
 	whole->block.id = profd_id_of_open(thread, start_ns, now);
 	whole->block.sessions = sessions;
-	if (!sessions || !whole->block.id)
+	if (!whole->block.id)
 		return 0;
 	__u64 bytes = profd_size_whole(whole);
 

@@ -472,7 +472,12 @@ void OpenBlocks::on_whole(const WholeBlockView& block) noexcept {
   // slot can be another session's by now, which may not see the block.
   const std::uint32_t sessions =
       parts.wanting(block.sessions, block.is_open ? block.end_ns : block.start_ns);
-  if (sessions == 0) return;
+  if (sessions == 0) {
+    // Its end follows all the same.
+    const bool has_id_of_list = block.is_open && !block.was_chosen;
+    if (has_id_of_list && parts.ends.erase(block.id) == 0) parts.ignore_end(block.id);
+    return;
+  }
   if (block.is_open) {
     const auto known = parts.blocks.find(block.id);
     if (known != parts.blocks.end()) {

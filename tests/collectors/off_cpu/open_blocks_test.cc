@@ -470,6 +470,22 @@ TEST_F(OpenBlocksTest, ABlockThatWasListedBeforeAMoveIsInBothWindows) {
   EXPECT_EQ(delivered_us(2), 10'000U);
 }
 
+// Slot 1 is that of a session that failed to start, whose open blocks get an id by any list.
+TEST_F(OpenBlocksTest, TheEndOfABlockThatIsListedForNoSessionIsNoLoss) {
+  open(0, 0);
+  WholeBlockView block = open_whole(5, 500, 900);
+  block.sessions = 2;
+  blocks_.on_whole(block);
+  end(5, 90'000);
+  end(6, 90'000);
+  block.id = 6;
+  blocks_.on_whole(block);
+  tick(100'000);
+  tick(100'000 + 3 * kSecond);
+  EXPECT_TRUE(delivered_.empty());
+  EXPECT_EQ(blocks_.ledger(0).no_start, 0U);
+}
+
 TEST_F(OpenBlocksTest, AWindowsBlockIsCutInTwo) {
   open(0, 0);
   start(5, 100);
