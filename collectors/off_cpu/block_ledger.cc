@@ -16,6 +16,23 @@ BlockTerm& BlockTerm::operator-=(const BlockTerm& other) {
   return *this;
 }
 
+BlockLedger& BlockLedger::operator+=(const BlockLedger& more) {
+  blocked += more.blocked;
+  sampled += more.sampled;
+  long_unsampled += more.long_unsampled;
+  short_unsampled += more.short_unsampled;
+  for (std::size_t i = 0; i < lost.size(); ++i) lost[i] += more.lost[i];
+  delivered += more.delivered;
+  by_weight += more.by_weight;
+  without_stack += more.without_stack;
+  from_before += more.from_before;
+  ongoing += more.ongoing;
+  no_room += more.no_room;
+  no_start += more.no_start;
+  no_end += more.no_end;
+  return *this;
+}
+
 BlockLedger& BlockLedger::operator-=(const BlockLedger& before) {
   blocked -= before.blocked;
   sampled -= before.sampled;

@@ -41,6 +41,7 @@ struct BlockLedger {
   std::uint64_t no_start = 0;  // ends whose start did not arrive
   std::uint64_t no_end = 0;    // starts whose end did not arrive, and that are not open any more
 
+  BlockLedger& operator+=(const BlockLedger& more);
   BlockLedger& operator-=(const BlockLedger& before);
   friend bool operator==(const BlockLedger&, const BlockLedger&) = default;
 };

@@ -108,6 +108,13 @@ void set_deadlines(std::deque<Waiting>& queue, std::uint64_t deadline_ns) {
 }  // namespace
 
 struct OpenBlocks::Parts {
+  // Until when the session in a slot has a block that is open. Of an earlier session that had the
+  // slot, it is before the start of the present one.
+  struct Counted {
+    SessionSlot slot = 0;
+    std::uint64_t until_ns = 0;
+  };
+
   struct Block {
     ProcessKey process;
     std::uint64_t start_ns = 0;
@@ -116,9 +123,13 @@ struct OpenBlocks::Parts {
     std::uint32_t tid = 0;
     std::uint32_t user = 0;
     bool is_from_before = false;
-    std::unique_ptr<OwnedSample> sample;  // null: there was no room
+    std::shared_ptr<const OwnedSample> sample;  // null: there was no room
+    std::vector<Counted> counted{};             // one for each slot that was delivered a part
 
     [[nodiscard]] std::size_t bytes() const;
+    // By deliver_ongoing(); 0: nothing of it was.
+    [[nodiscard]] std::uint64_t counted_until(SessionSlot slot) const;
+    void set_counted(SessionSlot slot, std::uint64_t until_ns);
   };
   using Blocks = std::unordered_map<std::uint64_t, Block>;
 
@@ -148,11 +159,22 @@ struct OpenBlocks::Parts {
   [[nodiscard]] std::uint32_t open_sessions() const;
   [[nodiscard]] std::uint32_t wanting(std::uint32_t mask, std::uint64_t time_ns) const;
   void count(const Block& block, const SampleView* sample, std::uint32_t slots, Until until);
+  [[nodiscard]] std::optional<BlockSpan> part_of(const Block& block, const BlockSpan& whole,
+                                                 SessionSlot slot) const;
+  [[nodiscard]] bool is_open_in(Blocks::const_iterator place, SessionSlot slot,
+                                std::uint64_t before_ns) const;
+  [[nodiscard]] std::optional<OngoingBlock> ongoing_part(const Block& block, SessionSlot slot,
+                                                         std::uint64_t until_ns,
+                                                         BlockEstimator& estimator) const;
+  void add_ongoing(BlockLedger& ledger, const Block& block, SessionSlot slot,
+                   std::uint64_t until_ns, const OngoingBlock& ongoing) const;
   [[nodiscard]] UnsampledBalance::Factors take_factors(const Block& block, std::uint32_t slots,
                                                        std::uint64_t ns);
   void note_unsampled(const SampleView& sample);
-  void add_to_ledger(SessionSlot slot, const Block& block, const SampleView& sample,
-                     const BlockTerm& term);
+  static void add_to_ledger(BlockLedger& ledger, const Block& block, const SampleView& sample,
+                            const BlockTerm& term);
+  [[nodiscard]] bool counts_by_weight(const Block& block, const BlockSpan& whole,
+                                      SessionSlot slot) const;
   void start(Block block, const SampleView& sample);
   void insert(std::uint64_t id, Block block, const SampleView& sample);
   void follow_thread(std::uint64_t id, const Block& block);
@@ -196,6 +218,20 @@ std::size_t OpenBlocks::Parts::Block::bytes() const {
          sample->words.capacity() * sizeof(std::uint64_t);
 }
 
+std::uint64_t OpenBlocks::Parts::Block::counted_until(SessionSlot slot) const {
+  const auto known = std::ranges::find(counted, slot, &Counted::slot);
+  return known == counted.end() ? 0 : known->until_ns;
+}
+
+void OpenBlocks::Parts::Block::set_counted(SessionSlot slot, std::uint64_t until_ns) {
+  const auto known = std::ranges::find(counted, slot, &Counted::slot);
+  if (known != counted.end()) {
+    known->until_ns = until_ns;
+  } else {
+    counted.push_back({.slot = slot, .until_ns = until_ns});
+  }
+}
+
 std::uint32_t OpenBlocks::Parts::open_sessions() const {
   std::uint32_t open = 0;
   for (SessionSlot slot = 0; slot < sessions.size(); ++slot) {
@@ -229,16 +265,13 @@ void OpenBlocks::Parts::count(const Block& block, const SampleView* sample, std:
   const UnsampledBalance::Factors factors = take_factors(block, slots, whole.ns());
   for_each_slot(slots, [&](SessionSlot slot) {
     Session& session = sessions[slot];
-    if (session.start_ns == kNever || whole.end_ns < session.start_ns ||
-        whole.start_ns > session.end_ns) {
-      return;
-    }
-    const BlockSpan part = whole.within({.start_ns = session.start_ns, .end_ns = session.end_ns});
-    const auto estimate = session.estimator.estimate(whole, part, block.chance);
+    const std::optional<BlockSpan> part = part_of(block, whole, slot);
+    if (!part) return;
+    const auto estimate = session.estimator.estimate(whole, *part, block.chance);
     if (!estimate) return;
     const BlockTerm term{
         .blocks = balanced(estimate->blocks, 1, factors.blocks, session.rest_of_blocks),
-        .ns = balanced(estimate->ns, part.ns(), factors.ns, session.rest_of_ns)};
+        .ns = balanced(estimate->ns, part->ns(), factors.ns, session.rest_of_ns)};
     if (sample == nullptr) {
       session.ledger.no_room += term;
       return;
@@ -247,14 +280,63 @@ void OpenBlocks::Parts::count(const Block& block, const SampleView* sample, std:
     valued.sessions = slot_bit(slot);
     valued.count = term.blocks;
     valued.block.ns = term.ns;
-    valued.block.own_ns = part.ns();
+    valued.block.own_ns = part->ns();
     valued.block.is_ongoing = until.is_ongoing || whole.end_ns > session.end_ns;
-    add_to_ledger(slot, block, valued, term);
-    if (whole.ns() < session.long_ns && block.chance && *block.chance != 0) {
-      session.ledger.by_weight += term;
-    }
+    add_to_ledger(session.ledger, block, valued, term);
+    if (counts_by_weight(block, whole, slot)) session.ledger.by_weight += term;
     deliver(valued);
   });
+}
+
+// That which counts for the session in the slot, and has not counted for it yet.
+std::optional<BlockSpan> OpenBlocks::Parts::part_of(const Block& block, const BlockSpan& whole,
+                                                    SessionSlot slot) const {
+  const Session& session = sessions[slot];
+  if (session.start_ns == kNever) return std::nullopt;
+  const std::uint64_t start_ns = std::max(session.start_ns, block.counted_until(slot));
+  if (whole.end_ns < start_ns || whole.start_ns > session.end_ns) return std::nullopt;
+  return whole.within({.start_ns = start_ns, .end_ns = std::max(start_ns, session.end_ns)});
+}
+
+bool OpenBlocks::Parts::counts_by_weight(const Block& block, const BlockSpan& whole,
+                                         SessionSlot slot) const {
+  return whole.ns() < sessions[slot].long_ns && block.chance && *block.chance != kCertain;
+}
+
+// Whether the slot has the block, and had it at a time that is not its start.
+bool OpenBlocks::Parts::is_open_in(Blocks::const_iterator place, SessionSlot slot,
+                                   std::uint64_t before_ns) const {
+  return place != blocks.end() && (place->second.sessions & slot_bit(slot)) != 0 &&
+         place->second.start_ns < before_ns;
+}
+
+// Without a sample where there was no room for it. What is owed to the thread's blocks
+// (unsampled_balance.h) is settled at the end of the block.
+std::optional<OngoingBlock> OpenBlocks::Parts::ongoing_part(const Block& block, SessionSlot slot,
+                                                            std::uint64_t until_ns,
+                                                            BlockEstimator& estimator) const {
+  const BlockSpan whole{.start_ns = block.start_ns, .end_ns = until_ns};
+  const std::optional<BlockSpan> part = part_of(block, whole, slot);
+  if (!part || part->ns() == 0) return std::nullopt;
+  const auto estimate = estimator.estimate(whole, *part, block.chance);
+  if (!estimate) return std::nullopt;
+  OngoingBlock ongoing{.term = {.blocks = estimate->blocks, .ns = estimate->ns},
+                       .own_ns = part->ns()};
+  if (block.sample) {
+    ongoing.sample = std::shared_ptr<const SampleView>(block.sample, &block.sample->view);
+  }
+  return ongoing;
+}
+
+void OpenBlocks::Parts::add_ongoing(BlockLedger& ledger, const Block& block, SessionSlot slot,
+                                    std::uint64_t until_ns, const OngoingBlock& ongoing) const {
+  if (!ongoing.sample) {
+    ledger.no_room += ongoing.term;
+    return;
+  }
+  add_to_ledger(ledger, block, ongoing.valued(slot), ongoing.term);
+  const BlockSpan whole{.start_ns = block.start_ns, .end_ns = until_ns};
+  if (counts_by_weight(block, whole, slot)) ledger.by_weight += ongoing.term;
 }
 
 // Of a block that stands for more than itself, in one of the sessions.
@@ -274,9 +356,8 @@ void OpenBlocks::Parts::note_unsampled(const SampleView& sample) {
   balances[sample.tid].add({.blocks = sample.block.unsampled, .ns = sample.block.unsampled_ns});
 }
 
-void OpenBlocks::Parts::add_to_ledger(SessionSlot slot, const Block& block,
+void OpenBlocks::Parts::add_to_ledger(BlockLedger& ledger, const Block& block,
                                       const SampleView& sample, const BlockTerm& term) {
-  BlockLedger& ledger = sessions[slot].ledger;
   ledger.delivered += term;
   if (sample.user_end == PROFD_END_NOT_TAKEN) ledger.without_stack += term;
   if (block.is_from_before) ledger.from_before += term;
@@ -307,7 +388,7 @@ void OpenBlocks::Parts::insert(std::uint64_t id, Block block, const SampleView& 
   if (blocks.contains(id)) return;
   ignored.erase(id);
   block.user = user_of(block.process);
-  block.sample = std::make_unique<OwnedSample>(sample);
+  block.sample = std::make_shared<const OwnedSample>(sample);
   const std::size_t size = block.bytes();
   if (has_room(block.user, size)) {
     add_bytes(block.user, size);
@@ -577,6 +658,41 @@ void OpenBlocks::move(SessionSlot from, SessionSlot to, std::uint64_t now_ns) {
   parts.sessions[from].continued_ns = now_ns;
   for (auto& [id, block] : parts.blocks) {
     if ((block.sessions & slot_bit(from)) != 0) block.sessions |= slot_bit(to);
+  }
+}
+
+OngoingBlocks OpenBlocks::ongoing(SessionSlot slot, std::uint64_t until_ns,
+                                  std::span<const std::uint64_t> open_ids) const {
+  const Parts& parts = *parts_;
+  BlockEstimator estimator = parts.sessions[slot].estimator;
+  OngoingBlocks found;
+  found.blocks.reserve(std::min(open_ids.size(), parts.blocks.size()));
+  for (const std::uint64_t id : open_ids) {
+    const auto place = parts.blocks.find(id);
+    if (!parts.is_open_in(place, slot, until_ns)) continue;
+    const Parts::Block& block = place->second;
+    std::optional<OngoingBlock> part = parts.ongoing_part(block, slot, until_ns, estimator);
+    if (!part) continue;
+    parts.add_ongoing(found.ledger, block, slot, until_ns, *part);
+    if (part->sample) found.blocks.push_back(std::move(*part));
+  }
+  return found;
+}
+
+// Also of a block that stands for none, since it was not chosen and is not long: those that were
+// stand for its part, too.
+void OpenBlocks::deliver_ongoing(SessionSlot slot, std::uint64_t until_ns,
+                                 std::span<const std::uint64_t> open_ids) {
+  Parts& parts = *parts_;
+  Parts::Session& session = parts.sessions[slot];
+  for (const std::uint64_t id : open_ids) {
+    const auto place = parts.blocks.find(id);
+    if (!parts.is_open_in(place, slot, until_ns)) continue;
+    Parts::Block& block = place->second;
+    const auto part = parts.ongoing_part(block, slot, until_ns, session.estimator);
+    block.set_counted(slot, until_ns);
+    if (part) parts.add_ongoing(session.ledger, block, slot, until_ns, *part);
+    if (part && part->sample) parts.deliver(part->valued(slot));
   }
 }
 

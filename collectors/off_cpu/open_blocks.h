@@ -16,10 +16,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collectors/bpf/sample.h"
 #include "collectors/off_cpu/block_ledger.h"
+#include "collectors/off_cpu/ongoing_blocks.h"
 
 namespace profd {
 
@@ -70,6 +72,17 @@ class OpenBlocks {
   // Ends a window and begins the next one, `to`: a block that goes on is its from `now_ns` on, and
   // that of `from` until then, which counts at its end or when `from` is closed. Delivers nothing.
   void move(SessionSlot from, SessionSlot to, std::uint64_t now_ns);
+
+  // For a session that goes on. `open_ids` are blocks of a list that the kernel began at `until_ns`
+  // or later, so that each of them was open then; others, and blocks that have ended since, are
+  // ignored. What the slot would have of them at that time: nothing of the slot changes. To be
+  // called before the next record is read.
+  [[nodiscard]] OngoingBlocks ongoing(SessionSlot slot, std::uint64_t until_ns,
+                                      std::span<const std::uint64_t> open_ids) const;
+  // Delivers the same, and counts the rest of these blocks alone from then on: so the parts of a
+  // block are its whole. A part counts as a block. `open_ids` may be a part of the list.
+  void deliver_ongoing(SessionSlot slot, std::uint64_t until_ns,
+                       std::span<const std::uint64_t> open_ids);
 
   // The terms of user space of an open slot, or of one since close(), until the next open().
   [[nodiscard]] const BlockLedger& ledger(SessionSlot slot) const;

@@ -88,6 +88,12 @@ class KernelSampler final : public Sampler, private SampleSink {
   Result<bool> has_begun(SessionSlot slot) override;
   Result<SessionSlot> move_to_new_slot(SessionSlot slot) override;
   void end_matching(SessionSlot slot) override;
+  void list_blocks(SessionSlot slot) override;
+  [[nodiscard]] bool is_listing_blocks(SessionSlot slot) const override {
+    return slots_[slot].is_listing();
+  }
+  [[nodiscard]] OngoingBlocks ongoing_blocks(SessionSlot slot) const override;
+  bool deliver_ongoing_blocks(SessionSlot slot) override;
   [[nodiscard]] bool is_settled(SessionSlot slot) const override;
   SlotLedger stop(SessionSlot slot) override;
   bool drain() override;
@@ -130,8 +136,10 @@ class KernelSampler final : public Sampler, private SampleSink {
     std::uint64_t received = 0;
     bool has_targets = false;  // all of them are in the filter
     bool has_blocks_begun = false;
-    SwitchWatch::OpenList open_list{};  // that of the begin, and later that of the end
+    SwitchWatch::OpenList open_list{};  // of the begin, of list_blocks(), and later of the end
     OpenListing listing{};              // of it, once it was made
+    std::uint64_t asked_ns = 0;         // for it: what it lists was open then, or began later
+    std::size_t next_ongoing = 0;       // of its blocks
     // Since no tick matches it:
     std::optional<std::uint64_t> grace_period{};
     std::uint64_t opens = 0;  // MappedFiles::submitted() by then
@@ -142,6 +150,10 @@ class KernelSampler final : public Sampler, private SampleSink {
     [[nodiscard]] bool is_listing() const { return open_list.valid() || !listing.blocks.empty(); }
     [[nodiscard]] bool waits_for_list() const {
       return has_blocks_begun && grace_period && !is_listed;
+    }
+    // Whether open_ids are blocks that its session, which goes on, still has.
+    [[nodiscard]] bool has_open_list() const {
+      return has_blocks_begun && !grace_period && !is_listing() && open_ids.has_value();
     }
   };
 
@@ -164,8 +176,9 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] SessionOwner owner_of(const Target& target);
   void take_slot(SessionSlot slot, const EventUse& use, EventKind kind, const SessionOwner& owner);
   Result<bool> begin(SessionSlot slot);
+  void ask_for_list(Slot& place);
   bool take_open_list(Slot& place);
-  bool list_ending_blocks();
+  bool advance_lists();
   void deliver_tick(const SampleView& sample);
   void wait_for_last_samples(SessionSlot slot);
   bool settle(SessionSlot slot);
@@ -314,9 +327,41 @@ Result<bool> KernelSampler::begin(SessionSlot slot) {
     if (!watched || !*watched) return watched;
     place.has_blocks_begun = true;
     open_blocks_->begin(slot, monotonic_now_ns());
-    place.open_list = switch_watch_->list_open_blocks();
+    ask_for_list(place);
   }
   return !place.is_listing() || take_open_list(place);
+}
+
+void KernelSampler::ask_for_list(Slot& place) {
+  place.asked_ns = monotonic_now_ns();
+  place.next_ongoing = 0;
+  place.open_ids.reset();
+  place.open_list = switch_watch_->list_open_blocks();
+}
+
+void KernelSampler::list_blocks(SessionSlot slot) {
+  Slot& place = slots_[slot];
+  constexpr auto kIntervalNs =
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(kListInterval).count());
+  if (!place.has_blocks_begun || place.grace_period || place.is_listing()) return;
+  if (monotonic_now_ns() < place.asked_ns + kIntervalNs) return;
+  ask_for_list(place);
+}
+
+OngoingBlocks KernelSampler::ongoing_blocks(SessionSlot slot) const {
+  const Slot& place = slots_[slot];
+  if (!place.has_open_list()) return {};
+  return open_blocks_->ongoing(slot, place.asked_ns, *place.open_ids);
+}
+
+bool KernelSampler::deliver_ongoing_blocks(SessionSlot slot) {
+  Slot& place = slots_[slot];
+  if (!place.has_open_list()) return false;
+  const std::span<const std::uint64_t> ids(*place.open_ids);
+  const std::size_t count = std::min(ids.size() - place.next_ongoing, kMaxListedAtOnce);
+  open_blocks_->deliver_ongoing(slot, place.asked_ns, ids.subspan(place.next_ongoing, count));
+  place.next_ongoing += count;
+  return place.next_ongoing < ids.size();
 }
 
 // Passes on blocks of a list that was made, and keeps their ids. False: it is not made yet, or has
@@ -347,17 +392,18 @@ bool KernelSampler::take_open_list(Slot& place) {
   return true;
 }
 
-// Of slots that no switch matches any more: then no block of theirs begins after the list. True:
-// there are more at once.
-bool KernelSampler::list_ending_blocks() {
+// Of slots that no switch matches any more, the list of the end: then no block of theirs begins
+// after it. True: there are more blocks at once.
+bool KernelSampler::advance_lists() {
   bool has_more = false;
   for (Slot& place : slots_) {
-    if (!place.waits_for_list()) continue;
     if (place.is_listing()) {
-      place.is_listed = take_open_list(place);
+      const bool is_taken = take_open_list(place);
+      if (place.waits_for_list()) place.is_listed = is_taken;
       has_more = has_more || !place.listing.blocks.empty();
-    } else if (programs_->grace_periods().is_over(*place.grace_period)) {
-      place.open_list = switch_watch_->list_open_blocks();
+    } else if (place.waits_for_list() &&
+               programs_->grace_periods().is_over(*place.grace_period)) {
+      ask_for_list(place);
       place.is_listed = !place.open_list.valid();
     }
   }
@@ -416,6 +462,7 @@ void KernelSampler::wait_for_last_samples(SessionSlot slot) {
   slots_[slot].opens_end = Clock::now() + kOpenTimeout;
   slots_[slot].open_list = {};  // one of the begin is none of the end
   slots_[slot].listing = {};
+  slots_[slot].open_ids.reset();
 }
 
 bool KernelSampler::is_settled(SessionSlot slot) const {
@@ -459,7 +506,7 @@ bool KernelSampler::drain() {
   const bool has_records = records_->drain();
   const bool has_more = unwinding_->poll() || has_records;
   const Clock::time_point now = Clock::now();
-  const bool lists_more = list_ending_blocks();
+  const bool lists_more = advance_lists();
   open_blocks_->tick(monotonic_now_ns());
   switch_watch_->tick(now);
   if (now >= next_refresh_) {

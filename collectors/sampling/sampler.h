@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "collectors/bpf/sample.h"
 #include "collectors/host/uid_owners.h"
 #include "collectors/off_cpu/block_ledger.h"
+#include "collectors/off_cpu/ongoing_blocks.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/unwinding/options.h"
 #include "collectors/unwinding/stats.h"
@@ -48,7 +50,8 @@ struct Target {
 // A session's counts, since it started.
 struct SlotLedger {
   std::uint64_t taken = 0;
-  // Passed to the sink; of a block, its start arrived. It is passed on when it has ended.
+  // Passed to the sink; of a block, its start arrived. It is passed on when it has ended, or by
+  // Sampler::deliver_ongoing_blocks().
   std::uint64_t received = 0;
   LossCounts lost{};
   std::optional<BlockLedger> blocks{};  // of an event that has_blocks()
@@ -133,6 +136,22 @@ class Sampler {
 
   // No tick matches the slot from now on.
   virtual void end_matching(SessionSlot slot) = 0;
+
+  // Of a session that has begun, of an event that has_blocks(): asks the kernel for the blocks that
+  // are open now. That takes some ms, or 100 with 100,000 threads: drain() passes the list on,
+  // until is_listing_blocks() is false. While one is made, and for kListInterval after it was asked
+  // for, the call does nothing. The functions below have the last list. Without one, as of a
+  // session that was ended, there are no such blocks.
+  virtual void list_blocks(SessionSlot /*slot*/) {}
+  [[nodiscard]] virtual bool is_listing_blocks(SessionSlot /*slot*/) const { return false; }
+  // What the blocks that are still open count up to that time, beside all that the sink has. To be
+  // called between a drain and the next one.
+  [[nodiscard]] virtual OngoingBlocks ongoing_blocks(SessionSlot /*slot*/) const { return {}; }
+  // Passes the same to the sink, for some milliseconds at most: from then on, the session counts
+  // the rest of these blocks. True: there are more.
+  virtual bool deliver_ongoing_blocks(SessionSlot /*slot*/) { return false; }
+  // The list visits all threads of the host.
+  static constexpr std::chrono::milliseconds kListInterval{500};
 
   // Whether all samples of a slot that no tick matches have arrived or are lost, and the files of
   // their mappings are open; of an event that has_blocks(), also the list of those that are open,

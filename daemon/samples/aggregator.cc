@@ -121,6 +121,37 @@ const SessionSamples& Aggregator::samples(SessionSlot slot) const {
   return sessions_.at(slot).value();
 }
 
+SessionSamples Aggregator::copy(SessionSlot slot) const {
+  const SessionSamples& session = samples(slot);
+  SessionSamples copied{.processes = {},
+                        .samples = session.samples,
+                        .refused = session.refused,
+                        .refused_ns = session.refused_ns,
+                        .tick_ns = session.tick_ns,
+                        .period_sum = session.period_sum,
+                        .bytes = session.bytes,
+                        .limit_bytes = session.limit_bytes,
+                        .shares = session.shares,
+                        .bytes_of_users = session.bytes_of_users,
+                        .bytes_of_user = session.bytes_of_user,
+                        .threads = session.threads,
+                        .times = session.times,
+                        .charged = nullptr};
+  copied.processes.reserve(session.processes.size());
+  for (const auto& [key, process] : session.processes) {
+    copied.processes.emplace(key, ProcessSamples{.stacks = process.stacks.copy_to_read(),
+                                                 .jit = process.jit,
+                                                 .times = process.times,
+                                                 .owner = process.owner,
+                                                 .payer = process.payer});
+  }
+  return copied;
+}
+
+void Aggregator::add_to(SessionSamples& copied, const SampleView& sample) noexcept {
+  count_sample(copied, sample, StackTable::hash_of(sample));
+}
+
 ForgottenImages Aggregator::forget_processes(const IsNeeded& is_needed) {
   const auto needed = [&](const ProcessKey& key) {
     const auto has_samples = [&key](const std::optional<SessionSamples>& session) {

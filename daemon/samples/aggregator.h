@@ -103,6 +103,13 @@ class Aggregator final : public SampleSink {
   // What close() would give; from now on the slot's samples are counted anew.
   [[nodiscard]] SessionSamples take(SessionSlot slot);
   [[nodiscard]] const SessionSamples& samples(SessionSlot slot) const;
+  // What close() would give, of a session that goes on. The words of the stacks are shared; what is
+  // copied is about 40 bytes for each stack. `charged` is null: the caller's to set. Throws
+  // std::bad_alloc.
+  [[nodiscard]] SessionSamples copy(SessionSlot slot) const;
+  // Counts a sample in a copy, whatever its mask is. Its stack must be none of the copied ones, as
+  // that of an ongoing block is, or it is there twice.
+  void add_to(SessionSamples& copied, const SampleView& sample) noexcept;
 
   [[nodiscard]] ProcessTable& processes() { return processes_; }
 

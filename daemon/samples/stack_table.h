@@ -79,7 +79,8 @@ class StackTable {
   // Over all by which stacks differ; seeded, see SeededHash.
   [[nodiscard]] static std::uint64_t hash_of(const SampleView& sample) noexcept;
 
-  // The stacks so far, for another thread. It shares their words, and can't be added to.
+  // The stacks so far, for another thread. It shares their words. What is added to it is a new
+  // stack, or one that was added to it before.
   [[nodiscard]] StackTable copy_to_read() const;
 
   [[nodiscard]] std::span<const Stack> stacks() const { return stacks_; }

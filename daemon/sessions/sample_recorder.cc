@@ -29,6 +29,12 @@ constexpr std::chrono::milliseconds kSettlePause{2};
 // A copy has the counts of the stacks and shares their words: less than this part of the memory.
 constexpr std::uint64_t kPartOfCopy = 2;
 
+// For the list of the blocks that are open: without it, they count later.
+constexpr std::chrono::seconds kListTimeout{1};
+
+// Of these, counted in a copy in one turn: each takes about 1 us.
+constexpr std::size_t kMaxCountedAtOnce = 4096;
+
 // Until the processes of a target by pids are added.
 constexpr std::chrono::milliseconds kBeginPause{1};
 
@@ -118,16 +124,17 @@ class SampleRecorder::SampleRecording final : public Recording {
   }
 
   boost::asio::awaitable<Result<Measurement>> copy() override {
+    if (event_.has_blocks()) {
+      auto copying = copy_with_ongoing();
+      co_return co_await std::move(copying);
+    }
     SlotLedger ledger;
     for (int tries = 0; tries < kCopyTries; ++tries) {
       if (tries != 0) {
         co_await yield();
       }
       if (are_taken_) co_return has_ended();
-      // A block counts when it is passed on, and then the aggregator has it.
-      if (event_.has_blocks()) parts_.source.drain();
       ledger = difference_of(parts_.source.slot_ledger(slot_), taken_.ledger);
-      if (event_.has_blocks()) break;
       parts_.source.drain();
       if (agrees_with(ledger)) break;
     }
@@ -140,6 +147,11 @@ class SampleRecorder::SampleRecording final : public Recording {
 
   // What is on its way counts in the next part.
   boost::asio::awaitable<Result<NamedPart>> take() override {
+    if (event_.has_blocks()) {
+      auto delivering = deliver_ongoing();
+      co_await std::move(delivering);
+      if (are_taken_) co_return has_ended();
+    }
     (void)parts_.source.drain();
     SessionSnapshot snapshot = empty_snapshot();
     SlotLedger now = parts_.source.slot_ledger(slot_);
@@ -181,6 +193,64 @@ class SampleRecorder::SampleRecording final : public Recording {
     are_taken_ = true;
     recorder_.count_running(-1);
     stop();
+  }
+
+  // Of an event that has_blocks(). The blocks that are open count up to when they were listed, in
+  // the copy alone. A block counts when it is passed on, and then the aggregator has it: so the
+  // ledger agrees with the samples at once, and no record may be read between both and the list.
+  boost::asio::awaitable<Result<Measurement>> copy_with_ongoing() {
+    auto listing = list_blocks();
+    co_await std::move(listing);
+    if (are_taken_) co_return has_ended();
+    parts_.source.drain();
+    SessionSnapshot snapshot = empty_snapshot();
+    snapshot.ledger = difference_of(parts_.source.slot_ledger(slot_), taken_.ledger);
+    const OngoingBlocks ongoing = parts_.source.ongoing_blocks(slot_);
+    if (snapshot.ledger.blocks) *snapshot.ledger.blocks += ongoing.ledger;
+    Result<SessionSamples> samples = copy_of_samples();
+    if (!samples) co_return samples.error();
+    const SessionSlot slot = slot_;
+    for (std::size_t i = 0; i < ongoing.blocks.size(); ++i) {
+      if (i != 0 && i % kMaxCountedAtOnce == 0) {
+        co_await yield();
+      }
+      const SampleView sample = ongoing.blocks[i].valued(slot);
+      parts_.aggregator.add_to(*samples, sample);
+    }
+    add_samples(snapshot, std::move(*samples), parts_.aggregator.processes());
+    if (parts_.naming != nullptr) parts_.naming->hold(snapshot);
+    auto operation = named(std::move(snapshot));
+    co_return co_await std::move(operation);
+  }
+
+  // Passes the open blocks up to when they are listed on to the aggregator. Another caller may stop
+  // the session meanwhile.
+  boost::asio::awaitable<void> deliver_ongoing() {
+    auto listing = list_blocks();
+    co_await std::move(listing);
+    bool has_more = true;
+    while (has_more && !are_taken_) {
+      has_more = parts_.source.deliver_ongoing_blocks(slot_);
+      if (has_more) {
+        co_await yield();
+      }
+    }
+  }
+
+  // Returns when the list of the blocks that are open has been passed on. Likewise.
+  boost::asio::awaitable<void> list_blocks() {
+    boost::asio::steady_timer pause(co_await boost::asio::this_coro::executor);
+    const auto end = std::chrono::steady_clock::now() + kListTimeout;
+    parts_.source.list_blocks(slot_);
+    while (!are_taken_ && parts_.source.is_listing_blocks(slot_) &&
+           std::chrono::steady_clock::now() < end) {
+      if (parts_.source.drain()) {
+        co_await yield();
+        continue;
+      }
+      pause.expires_after(kSettlePause);
+      co_await wait_for(pause);
+    }
   }
 
   // Waits for the last samples.
@@ -264,25 +334,49 @@ class SampleRecorder::SampleRecording final : public Recording {
                 "profctl stop " + id() + " fetches it");
   }
 
-  Result<SessionSnapshot> copy_samples(const SlotLedger& ledger) const {
+  // Of the samples so far; null: they are not charged to a user.
+  [[nodiscard]] Result<std::shared_ptr<ChargedBytes>> charge_for_copy() const {
     const SessionSamples& samples = parts_.aggregator.samples(slot_);
+    if (!samples.charged) return std::shared_ptr<ChargedBytes>();
+    const std::uint64_t bytes = samples.bytes / kPartOfCopy;
+    if (bytes > samples.charged->room()) {
+      return fail(ErrorCode::kTooLarge, "your sessions have all memory that you may have now",
+                  "profctl stop " + id() + " fetches the samples");
+    }
+    std::shared_ptr<ChargedBytes> charged = samples.charged->another();
+    charged->add(bytes);
+    return charged;
+  }
+
+  [[nodiscard]] Error no_memory_for_copy() const {
+    return fail(ErrorCode::kTooLarge, "no memory for a copy of the samples of " + id());
+  }
+
+  Result<SessionSnapshot> copy_samples(const SlotLedger& ledger) const {
     SessionSnapshot snapshot = empty_snapshot();
     snapshot.ledger = ledger;
-    if (samples.charged) {
-      const std::uint64_t bytes = samples.bytes / kPartOfCopy;
-      if (bytes > samples.charged->room()) {
-        return fail(ErrorCode::kTooLarge, "your sessions have all memory that you may have now",
-                    "profctl stop " + id() + " fetches the samples");
-      }
-      snapshot.charged = samples.charged->another();
-      snapshot.charged->add(bytes);
-    }
+    auto charged = charge_for_copy();
+    if (!charged) return charged.error();
+    snapshot.charged = std::move(*charged);
     try {
-      add_copy(snapshot, samples, parts_.aggregator.processes());
+      add_copy(snapshot, parts_.aggregator.samples(slot_), parts_.aggregator.processes());
     } catch (const std::bad_alloc&) {
-      return fail(ErrorCode::kTooLarge, "no memory for a copy of the samples of " + id());
+      return no_memory_for_copy();
     }
     return snapshot;
+  }
+
+  // The same, to which blocks can be added.
+  Result<SessionSamples> copy_of_samples() const {
+    auto charged = charge_for_copy();
+    if (!charged) return charged.error();
+    try {
+      SessionSamples samples = parts_.aggregator.copy(slot_);
+      samples.charged = std::move(*charged);
+      return samples;
+    } catch (const std::bad_alloc&) {
+      return no_memory_for_copy();
+    }
   }
 
   // With the functions of JIT code, once the runtimes' files are read up to now.

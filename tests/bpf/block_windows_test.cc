@@ -107,6 +107,46 @@ TEST_F(BlockWindowsTest, ABlockIsInEachWindowThatItGoesOnIn) {
                     std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count()));
 }
 
+// Finds: a hang that counts only when it ends, a part that two lists give, and one that neither
+// gives.
+TEST_F(BlockWindowsTest, ABlockThatGoesOnIsInEachPartOfASession) {
+  WindowSleeper sleeper;
+  const auto began = std::chrono::steady_clock::now();
+  const SessionSlot slot =
+      start(target_of_pid(static_cast<std::uint32_t>(::getpid())), event_of("off-cpu", 0));
+  constexpr milliseconds kPart = Sampler::kListInterval + milliseconds(100);
+  constexpr auto kNsOfPart =
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(Sampler::kListInterval).count());
+  std::uint64_t ns = 0;
+  for (int part = 0; part < 3; ++part) {
+    collect_for(kPart);
+    sampler_->list_blocks(slot);
+    collect_until([&] { return !sampler_->is_listing_blocks(slot); });
+    const OngoingBlocks copy = sampler_->ongoing_blocks(slot);
+    const auto in_copy = std::ranges::find_if(copy.blocks, [&](const OngoingBlock& block) {
+      return block.sample->tid == sleeper.tid();
+    });
+    ASSERT_NE(in_copy, copy.blocks.end()) << part;
+    EXPECT_EQ(take_sum(sleeper.tid(), slot).blocks, 0U) << part;
+    while (sampler_->deliver_ongoing_blocks(slot)) {
+    }
+    const Sum sum = take_sum(sleeper.tid(), slot);
+    EXPECT_EQ(sum.blocks, 1U) << part;
+    EXPECT_EQ(sum.ns, in_copy->term.ns) << part;
+    EXPECT_GE(sum.ns, kNsOfPart / 10 * 9) << part;
+    EXPECT_TRUE(sum.is_ongoing) << part;
+    ns += sum.ns;
+  }
+  sleeper.wake();
+  (void)stop_balanced(slot);
+  const Sum last = take_sum(sleeper.tid(), slot);
+  EXPECT_GE(last.blocks, 1U);
+  ns += last.ns;
+  const auto passed = std::chrono::steady_clock::now() - began;
+  EXPECT_LE(ns, static_cast<std::uint64_t>(
+                    std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count()));
+}
+
 // The rate of windows holds while no session wants blocks: 200 walks in a burst and 2,000 a second
 // would be those of a session.
 TEST_F(BlockWindowsTest, TakeFewStacks) {

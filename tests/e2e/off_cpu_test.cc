@@ -14,6 +14,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -323,6 +324,33 @@ TEST_F(OffCpuTest, ABlockThatOutlastsTheSessionIsMarked) {
   EXPECT_GT(sum.ns, 1 * kNsInSecond);
   EXPECT_LT(sum.ns, 6.5 * kNsInSecond);
   EXPECT_NEAR(rows.in("outlast_the_session", {{"ongoing", "yes"}}).ns, sum.ns, 1);
+}
+
+// What hangs is what is looked for. Finds a dump without it, and one that ends it.
+TEST_F(OffCpuTest, ADumpHasWhatIsBlockedNow) {
+  const Process process(
+      {"sh", "-c", "sleep 2; exec " + workload("waits").string() + " outlast 600"});
+  const Ended started =
+      daemon_.profctl({"start", "-e", "off-cpu", "-p", std::to_string(process.pid())});
+  ASSERT_EQ(started.status, 0) << started.err;
+  const std::string id = first_line(started.out);
+  ASSERT_TRUE(eventually([&] { return process.out() == "ready\n"; }));
+  double before = 0;
+  for (int dumps = 0; dumps < 2; ++dumps) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    const std::filesystem::path path = directory_.path() / (std::to_string(dumps) + "-dump.pb.gz");
+    const Ended ended = daemon_.profctl({"dump", id, "-o", path});
+    ASSERT_EQ(ended.status, 0) << ended.err;
+    const BlockSum sum = BlockRows::read(path).in("outlast_the_session", {{"ongoing", "yes"}});
+    EXPECT_EQ(sum.blocks, 1);
+    EXPECT_GT(sum.ns, before + 0.3 * kNsInSecond);
+    before = sum.ns;
+  }
+  const std::filesystem::path path = directory_.path() / "stopped.pb.gz";
+  ASSERT_EQ(daemon_.profctl({"stop", id, "-o", path}).status, 0);
+  const BlockSum whole = BlockRows::read(path).in("outlast_the_session");
+  EXPECT_EQ(whole.blocks, 1);
+  EXPECT_GE(whole.ns, before);
 }
 
 // A user records his own process, and learns nothing of the kernel's functions.

@@ -568,6 +568,123 @@ TEST_F(OpenBlocksTest, ABlockOfManyWindowsIsInEachOfThem) {
   EXPECT_EQ(blocks_.size(), 0U);
 }
 
+// Finds: a copy that ends the block, delivers it, or moves the carried remainders of the session.
+TEST_F(OpenBlocksTest, ACopyHasTheOpenBlocksAndChangesNothing) {
+  open(0, 0);
+  start(5, 100);
+  const std::vector<std::uint64_t> listed = {5};
+  for (int copies = 0; copies < 2; ++copies) {
+    const OngoingBlocks copy = blocks_.ongoing(0, 30'000 * kUs, listed);
+    ASSERT_EQ(copy.blocks.size(), 1U);
+    const SampleView sample = copy.blocks[0].valued(0);
+    EXPECT_EQ(sample.sessions, 1U);
+    EXPECT_EQ(sample.count, 1U);
+    EXPECT_EQ(sample.block.ns, 29'900 * kUs);
+    EXPECT_EQ(sample.block.own_ns, 29'900 * kUs);
+    EXPECT_TRUE(sample.block.is_ongoing);
+    EXPECT_EQ(sample.words[1], 0x401005U);
+    const BlockTerm term{.blocks = 1, .ns = 29'900 * kUs};
+    EXPECT_EQ(copy.ledger.ongoing, term);
+    EXPECT_EQ(copy.ledger.delivered, term);
+  }
+  EXPECT_TRUE(delivered_.empty());
+  EXPECT_EQ(blocks_.ledger(0).delivered, BlockTerm());
+  end(5, 40'000);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 39'900U);
+  EXPECT_FALSE(delivered_[0].is_ongoing);
+}
+
+// Finds a stack that goes with its block while a copy is made.
+TEST_F(OpenBlocksTest, ACopyKeepsTheStacksOfBlocksThatEnd) {
+  open(0, 0);
+  start(5, 100);
+  const OngoingBlocks copy = blocks_.ongoing(0, 30'000 * kUs, std::vector<std::uint64_t>{5});
+  end(5, 40'000);
+  ASSERT_EQ(copy.blocks.size(), 1U);
+  EXPECT_EQ(copy.blocks[0].valued(0).words[1], 0x401005U);
+}
+
+// Finds: a part that counts again, at the end, at the close or for a list that was not made anew,
+// and one that another session loses.
+TEST_F(OpenBlocksTest, ThePartsOfABlockAreItsWhole) {
+  open(0, 0);
+  open(1, 0);
+  const std::vector<std::uint64_t> listed = {5, 6};
+  start(5, 100, 0, 3);
+  start(6, 100, 0, 1);
+  blocks_.deliver_ongoing(0, 30'000 * kUs, listed);
+  EXPECT_EQ(delivered_us(1), 2 * 29'900U);
+  EXPECT_EQ(delivered_us(2), 0U);
+  blocks_.deliver_ongoing(0, 30'000 * kUs, listed);
+  EXPECT_EQ(delivered_.size(), 2U);
+  blocks_.deliver_ongoing(0, 70'000 * kUs, listed);
+  EXPECT_EQ(delivered_us(1), 2 * 69'900U);
+  for (const DeliveredBlock& block : delivered_) EXPECT_TRUE(block.is_ongoing);
+  end(5, 75'000);
+  EXPECT_EQ(delivered_us(1), 2 * 69'900U + 5'000U);
+  EXPECT_EQ(delivered_us(2), 74'900U);
+  EXPECT_FALSE(delivered_.back().is_ongoing);
+  close(0, 80'000, std::vector<std::uint64_t>{6});
+  EXPECT_EQ(delivered_us(1), 69'900U + 74'900U + 10'000U);
+  EXPECT_EQ(blocks_.ledger(0).delivered.ns, delivered_us(1) * kUs);
+  EXPECT_EQ(blocks_.ledger(0).ongoing.ns, (2 * 69'900U + 10'000U) * kUs);
+}
+
+// A thread may have left a block since the list was made, or entered one, and its records may lie
+// in a ring. Finds the time of either counted up to the list.
+TEST_F(OpenBlocksTest, OnlyBlocksThatAreListedHaveAPart) {
+  open(0, 0);
+  start(5, 100);
+  start(6, 30'000);
+  start(7, 100);
+  start(8, 100);
+  end(7, 25'000);
+  delivered_.clear();
+  const std::vector<std::uint64_t> listed = {6, 7, 8, 9};
+  EXPECT_EQ(blocks_.ongoing(0, 30'000 * kUs, listed).blocks.size(), 1U);
+  blocks_.deliver_ongoing(0, 30'000 * kUs, listed);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].words.front(), 0xffff800000000008);
+}
+
+// Finds a stall whose part counts by its weight, and a stack that was not chosen and counts twice:
+// those that were chosen stand for it until it is long.
+TEST_F(OpenBlocksTest, APartOfAShortBlockHasItsWeight) {
+  open(0, 0);
+  start(5, 100, kEvenChance);
+  blocks_.on_whole(open_whole(6, 100, 160));
+  const std::vector<std::uint64_t> listed = {5, 6};
+  blocks_.deliver_ongoing(0, 160 * kUs, listed);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].us, 120U);
+  EXPECT_EQ(delivered_[0].own_us, 60U);
+  EXPECT_EQ(blocks_.ledger(0).by_weight, (BlockTerm{.blocks = 2, .ns = 120 * kUs}));
+  end(5, 20'160);
+  end(6, 20'160);
+  ASSERT_EQ(delivered_.size(), 3U);
+  EXPECT_EQ(delivered_[1].us, 20'000U);
+  EXPECT_EQ(delivered_[2].us, 20'000U);
+}
+
+// Finds a part of an earlier session that shortens that of a later one in the slot.
+TEST_F(OpenBlocksTest, AnotherSessionOfTheSlotHasItsOwnParts) {
+  open(0, 0);
+  open(1, 0);
+  start(5, 100, 0, 3);
+  const std::vector<std::uint64_t> listed = {5};
+  blocks_.deliver_ongoing(0, 30'000 * kUs, listed);
+  close(0, 40'000, listed);
+  open(0, 50'000);
+  delivered_.clear();
+  WholeBlockView block = open_whole(5, 100, 50'010);
+  block.was_chosen = true;
+  blocks_.on_whole(block);
+  end(5, 60'000);
+  EXPECT_EQ(delivered_us(1), 10'000U);
+  EXPECT_EQ(delivered_us(2), 59'900U);
+}
+
 TEST_F(OpenBlocksTest, ABlockWithoutRoomIsCountedWithItsTime) {
   open(0, 0);
   user_ = 1000;

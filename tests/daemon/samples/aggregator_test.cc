@@ -60,6 +60,31 @@ TEST(Aggregator, CountsASampleInEachSessionOfItsMask) {
   EXPECT_EQ(aggregator.samples(31).period_sum, 20U);
 }
 
+// Finds a copy that the session's samples are added to, or the other way round.
+TEST(Aggregator, ACopyIsCountedApart) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  SyntheticSample known = SyntheticSample(kOne).leaf(1).block(PROFD_BLOCK_SLEEPING, 10);
+  aggregator.on_sample(known.view());
+  SessionSamples copy = aggregator.copy(0);
+  SyntheticSample open = SyntheticSample(kOne).leaf(1).block(PROFD_BLOCK_SLEEPING, 7).ongoing();
+  aggregator.add_to(copy, open.view());
+  aggregator.add_to(copy, open.view());
+  aggregator.add_to(copy, SyntheticSample(kReusedPid).leaf(1).ongoing().view());
+  aggregator.on_sample(known.view());
+  EXPECT_EQ(copy.samples, 4U);
+  EXPECT_EQ(copy.processes.size(), 2U);
+  const StackTable& stacks = copy.processes.at(kOne).stacks;
+  ASSERT_EQ(stacks.stacks().size(), 2U);
+  EXPECT_EQ(stacks.stacks()[0].count, 1U);
+  EXPECT_TRUE(stacks.stacks()[1].is_ongoing);
+  EXPECT_EQ(stacks.stacks()[1].count, 2U);
+  EXPECT_EQ(stacks.ns(stacks.stacks()[1]), 14U);
+  EXPECT_EQ(aggregator.samples(0).samples, 2U);
+  EXPECT_EQ(aggregator.samples(0).processes.size(), 1U);
+  EXPECT_EQ(aggregator.samples(0).processes.at(kOne).stacks.stacks().size(), 1U);
+}
+
 TEST(Aggregator, IgnoresSlotsThatAreNotOpen) {
   Aggregator aggregator;
   aggregator.open(0, kNoLimit);

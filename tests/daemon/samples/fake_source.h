@@ -8,7 +8,9 @@
 #include <bit>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -37,6 +39,15 @@ class FakeSource final : public Sampler {
     waiting_.push_back(std::move(sample.sessions(1U << slot)));
   }
 
+  // A block that is open, of any slot, and counts so much up to now.
+  void open_block(SyntheticSample sample, std::uint64_t ns) {
+    const auto kept = std::make_shared<const KeptSample>(std::move(sample));
+    const BlockTerm term{.blocks = 1, .ns = ns};
+    ongoing.blocks.push_back({.sample = {kept, &kept->view}, .term = term, .own_ns = ns});
+    ongoing.ledger.delivered += term;
+    ongoing.ledger.ongoing += term;
+  }
+
   Result<SessionSlot> start(const EventSpec& event, const Target& target) override {
     if (error) return *error;
     for (SessionSlot slot = 0; slot < slots.size(); ++slot) {
@@ -61,6 +72,13 @@ class FakeSource final : public Sampler {
     const Slot from = *slots.at(slot);
     slots.at(slot)->is_ending = true;
     return start(from.event, from.target);
+  }
+  [[nodiscard]] OngoingBlocks ongoing_blocks(SessionSlot) const override { return ongoing; }
+  bool deliver_ongoing_blocks(SessionSlot slot) override {
+    for (const OngoingBlock& block : ongoing.blocks) sink_.on_sample(block.valued(slot));
+    if (slots.at(slot)->ledger.blocks) *slots.at(slot)->ledger.blocks += ongoing.ledger;
+    ongoing = {};
+    return false;
   }
   [[nodiscard]] bool is_settled(SessionSlot) const override { return waiting_.empty() && !is_late; }
   SlotLedger stop(SessionSlot slot) override {
@@ -107,6 +125,7 @@ class FakeSource final : public Sampler {
   std::optional<Error> not_begun;    // given by has_begun(), when set
   int calls_until_begun = 0;         // of has_begun()
   std::optional<ProcessKey> needed;  // that has an open block
+  OngoingBlocks ongoing;
   bool is_late = false;              // samples are still on their way
   bool is_flooded = false;           // each drain leaves samples in the rings
   int drains = 0;
@@ -114,6 +133,16 @@ class FakeSource final : public Sampler {
   int moves = 0;
 
  private:
+  struct KeptSample {
+    explicit KeptSample(SyntheticSample kept) : sample(std::move(kept)), view(sample.view()) {}
+    KeptSample(const KeptSample&) = delete;
+    KeptSample& operator=(const KeptSample&) = delete;
+    ~KeptSample() = default;
+
+    SyntheticSample sample;
+    SampleView view;
+  };
+
   Aggregator& sink_;
   UniqueFd wake_;
   std::deque<SyntheticSample> waiting_;

@@ -116,6 +116,51 @@ TEST_F(TakesTest, ThePartsOfASessionOfBlocksHaveTheirTime) {
   EXPECT_EQ(rest->summary.ledger.difference(), 0);
 }
 
+// Finds: a hang that shows only when the session is stopped, a copy that ends it or leaves it in
+// the session, and one that two parts have.
+TEST_F(TakesTest, ABlockThatIsOpenIsInACopyAndInOnePart) {
+  StartRequest request = everything();
+  request.event = "off-cpu";
+  const std::string id = start(kRoot, request).value();
+  source_.slots[0]->ledger.blocks.emplace();
+  source_.take(sample_at(1).block(PROFD_BLOCK_SLEEPING, 2'000'000), 0);
+  source_.open_block(sample_at(9).block(PROFD_BLOCK_DISK, 0), 7'000'000);
+  for (int copies = 0; copies < 2; ++copies) {
+    const Result<ResultInfo> copy = dump(kRoot, id);
+    ASSERT_TRUE(copy) << copy.error().message;
+    EXPECT_EQ(copy->summary.ledger.written, 9'000U);
+    EXPECT_EQ(copy->summary.ledger.difference(), 0);
+    ASSERT_TRUE(copy->summary.blocks);
+    EXPECT_EQ(copy->summary.blocks->ongoing.us, 7'000U);
+  }
+  const auto taken_us = [&] {
+    const Result<std::string> part = take(kRoot, id);
+    EXPECT_TRUE(part) << part.error().message;
+    const auto protobuf = unpack_pprof(*part);
+    const SessionLedger ledger = parse_session_summary(*find_own_data(*protobuf)).value().ledger;
+    EXPECT_EQ(ledger.difference(), 0);
+    return ledger.written;
+  };
+  EXPECT_EQ(taken_us(), 9'000U);
+  EXPECT_EQ(taken_us(), 0U);
+}
+
+// Finds the memory of a copy that stays charged, or is returned twice.
+TEST_F(TakesTest, ACopyOfBlocksIsChargedUntilItIsWritten) {
+  StartRequest request;
+  request.target.uids = {kAlice.uid};
+  request.event = "off-cpu";
+  const std::string id = start(kAlice, request).value();
+  source_.slots[0]->ledger.blocks.emplace();
+  source_.take(sample_at(1).block(PROFD_BLOCK_SLEEPING, 2'000'000), 0);
+  source_.open_block(sample_at(9).block(PROFD_BLOCK_DISK, 0), 7'000'000);
+  source_.drain();
+  const std::uint64_t charged = budget_bytes();
+  EXPECT_GT(charged, 0U);
+  ASSERT_TRUE(dump(kAlice, id));
+  run_until([&] { return budget_bytes() == charged; });
+}
+
 TEST_F(TakesTest, ASampleOnItsWayIsInTheNextPart) {
   const std::string id = start(kRoot, everything()).value();
   sample(1);
