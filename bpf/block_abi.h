@@ -86,7 +86,8 @@ struct profd_block_term {
 /*
  * Per CPU and session, counted at the end of each block on the CPU where it ends.
  *     blocked = sampled + long_unsampled + short_unsampled + lost
- * in both members, and no term is computed from the others. Blocks that are open are in none.
+ * in both members, and no term is computed from the others. Blocks that are open are in none, and
+ * of others only the part since profd_filter.counted_from_ns.
  */
 struct profd_block_counters {
 	struct profd_block_term blocked;

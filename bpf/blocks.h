@@ -6,8 +6,10 @@
  * A thread whose switch back was not seen still has its block when it is switched away from: the
  * kernel can skip a tracepoint. The CPU time of the thread says when that block ended.
  *
- * A session has a block if it had it at its start, and is live at its end. Since a slot may be
- * another session's by then, sessions are checked again if any began since (profd_filter.began_ns).
+ * A session has a block if it had it at its start, or when it was listed, and is live at its end.
+ * It counts what comes after profd_filter.counted_from_ns, as user space does of its samples. Since
+ * a slot may be another session's by then, sessions are checked again if any began since
+ * (profd_filter.began_ns).
  * A session that is not live any more is still sent the long blocks: else one that ends before the
  * list of those that are open is made (open_blocks.h) would be in neither.
  */
@@ -143,14 +145,43 @@ static __always_inline __u32 profd_number_of_bit(__u32 bit)
 	return (below * 0x01010101) >> 24 & (PROFD_MAX_SESSIONS - 1);
 }
 
-/* Most blocks are of one session, which needs no loop. With 64-bit numbers, of which Linux 6.1's
- * verifier keeps the bounds. */
-__noinline int profd_count_block(__u32 sessions, __u64 term, __u64 ns)
+/* Of a block that began before one of the slots counts: the part since then, and none if it is over
+ * by then. Without branches, as profd_begun_by(). */
+__noinline int profd_count_part(__u32 sessions, __u64 term, __u64 start_ns, __u64 end_ns)
 {
 	struct profd_switch_counters *counters = profd_switch_counters_here();
+	struct profd_filter *filter = profd_filter_now();
 
-	if (!counters || !sessions || term >= PROFD_TERM_COUNT)
+	if (!counters || !filter || term >= PROFD_TERM_COUNT)
 		return 0;
+	for (__u64 slot = 0; slot < PROFD_MAX_SESSIONS && sessions >> slot; slot++) {
+		__u64 from_ns = filter->counted_from_ns[slot];
+		/* All are far below 2^63. */
+		__u64 is_early = (start_ns - from_ns) >> 63;
+		__u64 is_over = (end_ns - from_ns) >> 63;
+
+		barrier_var(is_early);
+		barrier_var(is_over);
+		__u64 first_ns = start_ns + ((from_ns - start_ns) & -is_early);
+
+		profd_add_block(counters, slot, term, end_ns - first_ns,
+				(sessions >> slot & 1) & (1 - is_over));
+	}
+	return 0;
+}
+
+/* Most blocks are of one session, which needs no loop. With 64-bit numbers, of which Linux 6.1's
+ * verifier keeps the bounds. */
+__noinline int profd_count_block(__u32 sessions, __u64 term, __u64 start_ns, __u64 end_ns)
+{
+	struct profd_switch_counters *counters = profd_switch_counters_here();
+	struct profd_filter *filter = profd_filter_now();
+	__u64 ns = end_ns - start_ns;
+
+	if (!counters || !filter || !sessions || term >= PROFD_TERM_COUNT)
+		return 0;
+	if (start_ns < filter->all_counted_ns)
+		return profd_count_part(sessions, term, start_ns, end_ns);
 	if (!(sessions & (sessions - 1))) {
 		profd_add_block(counters, profd_number_of_bit(sessions), term, ns, 1);
 		return 0;
@@ -160,11 +191,12 @@ __noinline int profd_count_block(__u32 sessions, __u64 term, __u64 ns)
 	return 0;
 }
 
-static __always_inline void profd_count_short(struct profd_thread *thread, __u32 sessions, __u64 ns)
+static __always_inline void profd_count_short(struct profd_thread *thread, __u32 sessions,
+					      __u64 start_ns, __u64 end_ns)
 {
 	thread->unsampled++;
-	thread->unsampled_ns += ns;
-	profd_count_block(sessions, PROFD_TERM_SHORT_UNSAMPLED, ns);
+	thread->unsampled_ns += end_ns - start_ns;
+	profd_count_block(sessions, PROFD_TERM_SHORT_UNSAMPLED, start_ns, end_ns);
 }
 
 static __always_inline __u16 profd_call_of(const struct pt_regs___kernel *regs, __u8 context)
@@ -264,8 +296,8 @@ static __always_inline void profd_report_long(const struct profd_thread *thread,
 	block->id = 0;
 	block->flags = thread->from_before ? PROFD_BLOCK_FROM_BEFORE : 0;
 	block->sessions = sessions;
-	profd_count_block(sessions & filter->live, profd_send_whole(&here->whole, filter),
-			  end_ns - start_ns);
+	profd_count_block(sessions & filter->live, profd_send_whole(&here->whole, filter), start_ns,
+			  end_ns);
 }
 
 /* Ends the open block of a thread, which runs next, or has run since then if that was not seen. */
@@ -294,19 +326,19 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 	__u32 sessions = thread->open_sessions & (filter->blocked | filter->runnable);
 
 	if (sessions && thread->generation != filter->match_generation)
-		sessions = profd_begun_by(sessions, start_ns);
+		sessions = profd_begun_by(sessions, thread->listed_ns);
 	if (!sessions)
 		return;
 	__u32 live = sessions & filter->live;
 
 	if (thread->chosen)
-		profd_count_block(live, PROFD_TERM_SAMPLED, ns);
+		profd_count_block(live, PROFD_TERM_SAMPLED, start_ns, end_ns);
 	else if (thread->lost && ns < rate->long_ns)
-		profd_count_block(live, profd_term_of_loss(thread->lost - 1), ns);
+		profd_count_block(live, profd_term_of_loss(thread->lost - 1), start_ns, end_ns);
 	else if (ns < rate->long_ns)
-		profd_count_short(thread, live, ns);
+		profd_count_short(thread, live, start_ns, end_ns);
 	else if (id) /* listed: user space has all but its end */
-		profd_count_block(live, PROFD_TERM_LONG_UNSAMPLED, ns);
+		profd_count_block(live, PROFD_TERM_LONG_UNSAMPLED, start_ns, end_ns);
 	else
 		profd_report_long(thread, task, filter, sessions, start_ns, end_ns, was_seen);
 }

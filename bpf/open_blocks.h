@@ -106,8 +106,7 @@ static __always_inline __u32 profd_list_sessions(struct profd_thread *thread, __
 
 /*
  * Writes a struct profd_whole_block for each open block that counts for a session, also one that
- * has just ended, and gives it an id if it has none: so it ends by a profd_block_end. The kernel's
- * own counts of a session are of the blocks that begin in it.
+ * has just ended, and gives it an id if it has none: so it ends by a profd_block_end.
  */
 SEC("iter/task")
 int profd_open_blocks(struct bpf_iter__task *ctx)

@@ -377,7 +377,13 @@ struct profd_filter {
 	/* When the slot's session began, written before it is live. A block that began earlier was
 	 * of another session, if the slot was used before: it does not count for this one. */
 	__u64 began_ns[PROFD_MAX_SESSIONS];
+	/* Since when the slot's blocks are counted, which is later: until then, its threads are
+	 * watched one after the other. PROFD_NOT_YET_NS: not yet. */
+	__u64 counted_from_ns[PROFD_MAX_SESSIONS];
+	__u64 all_counted_ns; /* not before any of these: so most blocks need no look at them */
 };
+
+#define PROFD_NOT_YET_NS (1ULL << 62)
 
 #ifdef __cplusplus
 #define PROFD_ASSERT_SIZE(type, bytes)                                                             \

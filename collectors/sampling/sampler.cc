@@ -132,7 +132,7 @@ class KernelSampler final : public Sampler, private SampleSink {
     EventUse use{};
     EventKind kind = EventKind::kPerf;
     SlotLedger before{};          // the slot's counters when the session started
-    BlockLedger blocks_before{};  // the kernel's terms of its blocks then
+    BlockLedger blocks_before{};  // the kernel's terms of its blocks then; they grow once it counts
     std::uint64_t received = 0;
     bool has_targets = false;  // all of them are in the filter
     bool has_blocks_begun = false;
@@ -326,7 +326,9 @@ Result<bool> KernelSampler::begin(SessionSlot slot) {
     auto watched = switch_watch_->has_begun(slot);
     if (!watched || !*watched) return watched;
     place.has_blocks_begun = true;
-    open_blocks_->begin(slot, monotonic_now_ns());
+    const std::uint64_t now = monotonic_now_ns();
+    filter_->count_blocks_from(slot, now);
+    open_blocks_->begin(slot, now);
     ask_for_list(place);
   }
   return !place.is_listing() || take_open_list(place);
@@ -426,8 +428,10 @@ Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
   if (use.event_set) events_->share(*use.event_set);
   slots_[*next].has_targets = true;
   if (use.has_blocks()) {
+    const std::uint64_t now = monotonic_now_ns();
     switch_watch_->continue_window(*next);
-    open_blocks_->move(slot, *next, monotonic_now_ns());
+    filter_->count_blocks_from(*next, now);
+    open_blocks_->move(slot, *next, now);
     slots_[*next].has_blocks_begun = true;
   }
   filter_->move_target(slot, *next, use);

@@ -100,6 +100,7 @@ Result<void> TargetFilter::add(SessionSlot slot, const EventUse& use, const Targ
   if (is_of_user) set_bit(filter_->of_users, slot);
   std::atomic_ref(filter_->announcements).fetch_add(1, std::memory_order_release);
   set_began(slot);
+  if (use.has_blocks()) count_blocks_from(slot, PROFD_NOT_YET_NS);
   set_use(slot, use);
   set_live(slot);
   // Pids are added when the slot is live: a child that a target forks now joins a session only
@@ -124,6 +125,21 @@ void TargetFilter::set_began(SessionSlot slot) {
   const auto now = static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC));
   std::atomic_ref(filter_->began_ns[slot]).store(now, std::memory_order_release);
   raise_match_generation();
+}
+
+// The programs compare the time of the slot only where a block began before that of all slots. A
+// switch that reads the old one meanwhile does so within the microsecond after `time_ns`.
+void TargetFilter::count_blocks_from(SessionSlot slot, std::uint64_t time_ns) {
+  if (time_ns == PROFD_NOT_YET_NS) {
+    std::atomic_ref(filter_->all_counted_ns).store(time_ns, std::memory_order_release);
+  }
+  std::atomic_ref(filter_->counted_from_ns[slot]).store(time_ns, std::memory_order_release);
+  set_all_counted();
+}
+
+void TargetFilter::set_all_counted() {
+  const std::uint64_t latest = *std::ranges::max_element(filter_->counted_from_ns);
+  std::atomic_ref(filter_->all_counted_ns).store(latest, std::memory_order_release);
 }
 
 void TargetFilter::set_live(SessionSlot slot) {
@@ -219,6 +235,8 @@ void TargetFilter::remove(SessionSlot slot) {
     bpf_map_delete_elem(cgroups_, &place);
   }
   processes_->remove(slot);
+  std::atomic_ref(filter_->counted_from_ns[slot]).store(0, std::memory_order_release);
+  set_all_counted();
   raise_match_generation();
 }
 

@@ -38,13 +38,16 @@ class TargetFilter {
   // Also finds the cgroup v2 mount. `programs` must outlive the filter.
   static Result<TargetFilter> open(const Programs& programs);
 
-  // Makes the slot live for the ticks of an event set, or for blocks. After an error no further
-  // tick matches it, and it is to be removed.
+  // Makes the slot live for the ticks of an event set, or for blocks, which the kernel counts since
+  // count_blocks_from(). After an error no further tick matches it, and it is to be removed.
   Result<void> add(SessionSlot slot, const EventUse& use, const Target& target,
                    const SessionOwner& owner);
 
   // ProcessTargets::has_begun(): a target by pids has begun after some calls.
   [[nodiscard]] Result<bool> has_begun(SessionSlot slot);
+
+  // Of a block that began before this time by CLOCK_MONOTONIC, the slot's counters have the rest.
+  void count_blocks_from(SessionSlot slot, std::uint64_t time_ns);
 
   // Of two slots that match all processes: `from` does so until now, `to` from now on, and each
   // tick matches exactly one of them. `use` is that of `from`.
@@ -77,6 +80,7 @@ class TargetFilter {
   void set_use(SessionSlot slot, const EventUse& use);
   void set_live(SessionSlot slot);
   void raise_match_generation();
+  void set_all_counted();
 
   std::unique_ptr<profd_filter, Unmap> filter_;
   std::optional<ProcessTargets> processes_;

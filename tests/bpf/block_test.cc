@@ -307,6 +307,32 @@ TEST_F(BlockTest, ALongBlockThatIsNotChosenIsReportedWhole) {
   expect_balance();
 }
 
+// Finds: blocks of the time before their session counts, also the part of one that goes on then,
+// and a record of them that is not sent: user space has its own view of them.
+TEST_F(BlockTest, BlocksAreCountedFromWhenTheirSessionCounts) {
+  filter_->counted_from_ns[kSlot] = PROFD_NOT_YET_NS;
+  filter_->all_counted_ns = PROFD_NOT_YET_NS;
+  begin(kBit, 0);
+  const OwnTimes before = in_a_thread(10, [] { sleep_for_ns(2 * kMillisecond); });
+  BlockedReader reader;
+  sleep_for_ns(100 * kMillisecond);
+  EXPECT_EQ(switch_->switches().of_session[kSlot].blocked.count, 0U);
+  const std::uint64_t from_ns = block_clock_ns();
+  filter_->counted_from_ns[kSlot] = from_ns;
+  filter_->all_counted_ns = from_ns;
+  sleep_for_ns(20 * kMillisecond);
+  const std::uint32_t tid = reader.tid();
+  reader.wake();
+  end();
+  const std::uint64_t ns = block_clock_ns() - from_ns;
+  EXPECT_GE(measured(before).size(), 9U);
+  EXPECT_FALSE(records_->ended(tid).empty());
+  const profd_block_term blocked = switch_->switches().of_session[kSlot].blocked;
+  EXPECT_GE(blocked.ns, 2 * 20 * kMillisecond);  // of this thread and the reader
+  EXPECT_LE(blocked.ns, 3 * ns);
+  expect_balance();
+}
+
 // Finds: preemption that counts as a wait, and the end of a slice that does.
 TEST_F(BlockTest, ThreadsThatShareACpuAreRunnable) {
   begin(0, kBit);

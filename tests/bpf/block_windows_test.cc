@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -145,6 +146,31 @@ TEST_F(BlockWindowsTest, ABlockThatGoesOnIsInEachPartOfASession) {
   const auto passed = std::chrono::steady_clock::now() - began;
   EXPECT_LE(ns, static_cast<std::uint64_t>(
                     std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count()));
+}
+
+// Of blocks that all have their stack. Finds: terms of the kernel that begin when the slot is
+// taken, while the threads of the targets are watched one after the other.
+TEST_F(BlockWindowsTest, TheKernelsTermsBeginWithTheSession) {
+  const Target target = target_of_pid(static_cast<std::uint32_t>(::getpid()));
+  const SessionSlot first = start(target, event_of("off-cpu", 0));  // the programs are loaded then
+  std::atomic<bool> is_over = false;
+  std::vector<std::thread> sleepers(16);
+  for (std::thread& sleeper : sleepers) {
+    sleeper = std::thread([&is_over] {
+      while (!is_over) std::this_thread::sleep_for(milliseconds(20));
+    });
+  }
+  const SessionSlot slot = start(target, event_of("off-cpu", 0));
+  collect_for(milliseconds(500));
+  const SlotLedger ledger = stop_balanced(slot);
+  is_over = true;
+  for (std::thread& sleeper : sleepers) sleeper.join();
+  (void)stop_balanced(first);
+  ASSERT_TRUE(ledger.blocks);
+  const BlockLedger& blocks = *ledger.blocks;
+  EXPECT_GT(blocks.blocked.ns, 16 * kNsOfWindow);
+  const auto ended = static_cast<double>(blocks.delivered.ns - blocks.ongoing.ns);
+  EXPECT_NEAR(static_cast<double>(blocks.blocked.ns), ended, 20e6);
 }
 
 // The rate of windows holds while no session wants blocks: 200 walks in a burst and 2,000 a second
