@@ -3,6 +3,10 @@
  * The ends of blocks, at the switch back to the thread: each is counted for its sessions, and sent
  * if its start was sent, or if it was long (block_abi.h).
  *
+ * A start without its end is a block that is lost after its stack was taken. So starts and whole
+ * blocks stop where the ring is five eighths full, those of users where it is half full, and ends
+ * where it is three quarters full: the end of a block that was sent nearly always has room.
+ *
  * A thread whose switch back was not seen still has its block when it is switched away from: the
  * kernel can skip a tracepoint. The CPU time of the thread says when that block ended.
  *
@@ -79,11 +83,18 @@ static __always_inline bool profd_is_for_ticks(void *ring)
 	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 4 * 3;
 }
 
-/* Whether the ring has no room for what these sessions want. */
+/* The eighth before that is for the ends of blocks, which are short. */
+static __always_inline bool profd_is_for_ends(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >=
+	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 8 * 5;
+}
+
+/* Whether the ring has no room for the start of a block, or a whole one, of these sessions. */
 static __always_inline bool profd_is_over_share(void *ring, const struct profd_filter *filter,
 						__u32 sessions)
 {
-	return profd_is_for_ticks(ring) ||
+	return profd_is_for_ends(ring) ||
 	       (!(sessions & ~filter->of_users) && profd_is_half_full(ring));
 }
 

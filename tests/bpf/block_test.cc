@@ -479,6 +479,33 @@ TEST_F(BlockTest, ALongBlockWhoseStartHadNoRoomIsReportedWhole) {
   expect_balance();
 }
 
+// Finds: an end without room where starts have filled their part of the ring, so that a block whose
+// stack was sent is lost.
+TEST_F(BlockTest, AnEndHasRoomWhereStartsHaveNone) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(allowed_cpus().front(), &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);  // and so the threads that it starts
+  begin(kBit, 0);
+  BlockedReader reader;
+  const std::uint32_t tid = reader.tid();
+  const auto open = listed(tid);
+  for (int tries = 0; tries < 1000 && switch_->counters().lost[PROFD_LOSS_RING_SHARE] == 0;
+       ++tries) {
+    (void)in_a_thread(1000, [] { sleep_for_ns(1); });
+  }
+  ASSERT_GT(switch_->counters().lost[PROFD_LOSS_RING_SHARE], 0U);
+  reader.wake();
+  end();
+  ::sched_setaffinity(0, sizeof(before), &before);
+  ASSERT_TRUE(open);
+  EXPECT_TRUE(records_->ends.contains(open->block.id));
+  EXPECT_EQ(switch_->switches().ends_lost, 0U);
+  expect_balance();
+}
+
 // Finds: a thread that is not watched because it started in the session; and, as each test does,
 // one of another process that is sampled.
 TEST_F(BlockTest, ThreadsThatStartInASessionAreSampled) {
