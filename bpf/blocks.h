@@ -311,6 +311,27 @@ static __always_inline void profd_report_long(const struct profd_thread *thread,
 			  end_ns);
 }
 
+#define PROFD_ENDED_ID (~0ULL) /* no block has it */
+
+/*
+ * The id of a block whose start_ns was cleared just now. An iterator that lists the block meanwhile
+ * gives it an id, and looks at start_ns then (profd_id_of_open()); here it is the other way round.
+ * So that one of both sees what the other wrote, the store must be done before the load, and that
+ * takes a full barrier: the exchange. It also shows the iterator whether the id was seen here,
+ * where the block is reported without it or is left to the list.
+ *
+ * A block whose start was sent has its id since then. A short one that was not chosen stands for no
+ * time: where it is listed in this moment, user space counts it as one whose end did not arrive.
+ * That leaves the long ones without a start, which are few.
+ */
+static __always_inline __u64 profd_id_of_ended(struct profd_thread *thread, bool is_long)
+{
+	barrier();
+	if (thread->chosen || !is_long)
+		return *(volatile __u64 *)&thread->id;
+	return __sync_lock_test_and_set(&thread->id, PROFD_ENDED_ID);
+}
+
 /* Ends the open block of a thread, which runs next, or has run since then if that was not seen. */
 static __always_inline void profd_end_block(struct profd_thread *thread, struct task_struct *task,
 					    __u64 now, bool was_seen)
@@ -323,8 +344,7 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 	__u64 ns = end_ns - start_ns;
 
 	thread->start_ns = 0;
-	barrier();
-	__u64 id = thread->id;
+	__u64 id = profd_id_of_ended(thread, rate && ns >= rate->long_ns);
 
 	profd_learn_block(&thread->history, ns);
 	if (id && profd_send_end(id, end_ns)) {

@@ -73,7 +73,8 @@ static __always_inline void profd_stamp_sleeper(struct profd_thread *thread,
 		(void)__sync_val_compare_and_swap(&thread->start_ns, now, 0);
 }
 
-/* The id of an open block, for its end: a new one if none was sent. 0: the block has ended. */
+/* The id of an open block, for its end: a new one if none was sent. 0: the block has ended, and did
+ * not see the new id. One that ended and did is left to the list (profd_id_of_ended()). */
 static __always_inline __u64 profd_id_of_open(struct profd_thread *thread, __u64 start_ns,
 					      __u64 now)
 {
@@ -82,9 +83,9 @@ static __always_inline __u64 profd_id_of_open(struct profd_thread *thread, __u64
 	__u64 before = __sync_val_compare_and_swap(&thread->id, 0, drawn);
 
 	if (*(volatile __u64 *)&thread->start_ns != start_ns) {
-		if (!before)
-			(void)__sync_val_compare_and_swap(&thread->id, drawn, 0);
-		return 0;
+		if (before || __sync_val_compare_and_swap(&thread->id, drawn, 0) == drawn)
+			return 0;
+		return drawn;
 	}
 	if (before)
 		return before;
