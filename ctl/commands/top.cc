@@ -22,6 +22,7 @@
 #include "ctl/output/live_screen.h"
 #include "ctl/output/text.h"
 #include "ctl/sources/session_part.h"
+#include "ctl/views/idle.h"
 #include "ctl/views/top_part.h"
 #include "ctl/views/top_view.h"
 #include "formats/base/errors.h"
@@ -45,6 +46,7 @@ struct TopOptions {
   std::uint64_t refreshes = 0;  // 0: until it is ended
   std::uint64_t rows = 0;       // of each list; 0: not given
   bool is_batch = false;
+  bool has_idle = false;  // threads that wait all the time
 };
 
 Result<std::uint64_t> parse_delay(const std::string& text) {
@@ -75,6 +77,12 @@ Result<TakenSession> start_session(Client& client, StartRequest& request, const 
   return TakenSession::start(client, request);
 }
 
+// Idle threads are left out as in a report.
+TopPart shown_part(SessionPart& part, const TopOptions& options) {
+  if (!options.has_idle) fold_idle(part.samples);
+  return make_top_part(part.samples, part.summary, NameForm::kShort);
+}
+
 // Ctrl-C is the usual end.
 int exit_code_of_signal(int signal) { return signal == SIGINT ? kExitOk : 128 + signal; }
 
@@ -93,9 +101,9 @@ class BatchTop {
     for (std::uint64_t i = 0; options_.refreshes == 0 || i < options_.refreshes; ++i) {
       next += milliseconds(options_.delay_ms);
       if (const auto signal = wait_until(next)) return exit_code_of_signal(*signal);
-      const auto part = session_.take();
+      auto part = session_.take();
       if (!part) return part.error();
-      print(make_top_part(part->samples, part->summary, NameForm::kShort), i == 0);
+      print(shown_part(*part, options_), i == 0);
       has_sample = has_sample || !part->samples.rows().empty();
       if (!console_.out || session_.has_ended()) break;
     }
@@ -163,9 +171,9 @@ class LiveTop {
  private:
   Result<void> refresh() {
     next_ = Clock::now() + milliseconds(options_.delay_ms);
-    const auto part = session_->take();
+    auto part = session_->take();
     if (!part) return part.error();
-    view_.set_part(make_top_part(part->samples, part->summary, NameForm::kShort));
+    view_.set_part(shown_part(*part, options_));
     if (session_->has_ended()) {
       if (was_suspended_) {
         if (auto again = start_again(); !again) return again;
@@ -273,6 +281,8 @@ class Top final : public Subcommand {
                 options_.request.event);
     list.option("-F,--freq", "HZ", "Samples per second on each CPU [99]",
                 {options_.request.frequency_hz, parse_frequency});
+    list.flag("--idle", "Of off-cpu and wall: show threads that wait for work all the time, too",
+              options_.has_idle);
     list.rule([this]() -> Result<void> {
       if (options_.request.event != "xray") return {};
       return invalid_argument("calls are not shown live",

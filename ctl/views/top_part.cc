@@ -89,7 +89,9 @@ std::string top_sums_text(const TopPart& part) {
     text += cpu_time_text(scope.all.cpu_ns) + " " + kind_names(scope.time_kind).behind + ", ";
   }
   text += count_text(scope, scope.all);
-  return text + ", " + std::to_string(sum_of(part.summary.ledger.lost)) + " lost";
+  text += ", " + std::to_string(sum_of(part.summary.ledger.lost)) + " lost";
+  const std::string idle = idle_text(scope);
+  return idle.empty() ? text : text + "; " + idle;
 }
 
 std::string processes_table(const ViewScope& scope, const std::vector<TopProcess>& processes,

@@ -36,7 +36,7 @@ struct TopPart {
 [[nodiscard]] TopPart make_top_part(const Samples& samples, const SessionSummary& summary,
                                     NameForm names);
 
-// "187 % CPU, 398 samples, 0 lost"
+// "187 % CPU, 398 samples, 0 lost"; of blocks, with what is idle (idle.h).
 [[nodiscard]] std::string top_sums_text(const TopPart& part);
 
 // As text that stands for itself, with at most `rows` rows in each list.

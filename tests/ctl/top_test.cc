@@ -14,6 +14,7 @@
 #include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/profctl_fixture.h"
+#include "tests/ctl/views/block_profile.h"
 #include "tests/ctl/views/random_profile.h"
 
 namespace profd {
@@ -22,6 +23,7 @@ namespace {
 namespace json = boost::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class TopCommandTest : public test::ProfctlTest {
@@ -37,11 +39,14 @@ class TopCommandTest : public test::ProfctlTest {
   }
 
   static std::string part_of(const test::RandomProfile& random) {
-    PprofProfile profile = *decode_pprof(encode_pprof_gzip(random.profile()));
+    return part_of(random.profile(), "cpu");
+  }
+  static std::string part_of(const PprofProfile& samples, const std::string& event) {
+    PprofProfile profile = *decode_pprof(encode_pprof_gzip(samples));
     SessionSummary summary;
     summary.session = "5f2c01ab";
     summary.started = "2026-01-02T03:04:05Z";
-    summary.event = "cpu";
+    summary.event = event;
     summary.ledger = {.taken = 3, .written = 3, .lost = {}};
     profile.own_data = to_json(summary);
     return encode_pprof_gzip(profile);
@@ -87,6 +92,25 @@ TEST_F(TopCommandTest, JsonIsOneLineForEachRefresh) {
     EXPECT_EQ(first.at("ledger").at("difference").as_int64(), 0);
     EXPECT_EQ(first.at("processes").as_array().size(), 6U);
   }
+}
+
+// Finds a pool that hides what waits for a disk, and one that is hidden without a word or against
+// the caller's wish.
+TEST_F(TopCommandTest, IdleThreadsAreLeftOutAsInAReport) {
+  test::BlockProfile blocks("off_cpu", 2 * test::kSecond);
+  blocks.add({"k:ep_poll", "epoll_wait", "worker_loop"},
+             {.state = "S", .wait = "epoll", .is_ongoing = true}, 8, 16 * test::kSecond);
+  blocks.add({"k:io_schedule", "pread", "read_page"}, {.state = "D", .wait = "disk"}, 3,
+             90 * test::kMs);
+  part_ = part_of(blocks.profile(), "off-cpu");
+  const Ran ran = top({"-b", "-n1", "-e", "off-cpu"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("read_page"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("worker_loop")));
+  EXPECT_THAT(ran.out, HasSubstr("as 8 threads all the time (--idle shows them)"));
+  const Ran all = top({"-b", "-n1", "-e", "off-cpu", "--idle"});
+  EXPECT_THAT(all.out, HasSubstr("worker_loop"));
+  EXPECT_THAT(all.out, Not(HasSubstr("all the time")));
 }
 
 TEST_F(TopCommandTest, ATargetIsThatOfTheSession) {
