@@ -25,13 +25,34 @@ inline int discard_log(libbpf_print_level /*level*/, const char* /*format*/,
   return 0;
 }
 
+// Whether the verifier refused a helper that reads memory: where lockdown forbids that, the kernel
+// has no such helper, and libbpf tries an older one ("unknown func bpf_probe_read#4", and in later
+// versions "program of this type cannot use helper ...").
+[[nodiscard]] inline bool forbids_reading_memory(std::string_view log) {
+  return log.find("unknown func bpf_probe_read") != std::string_view::npos ||
+         log.find("cannot use helper bpf_probe_read") != std::string_view::npos;
+}
+
 // `code` is a negative errno, `log` the verifier's, ended by NUL unless it is full. `what` is the
 // message without its reason. The verifier's own refusals can be EACCES, and have a log: then it is
-// not a right that is missing.
+// not a right that is missing. libbpf gives ESRCH where the kernel has no BTF, or the BTF lacks the
+// target of a program.
 [[nodiscard]] inline Error load_error(std::string what, int code, const std::vector<char>& log) {
+  const std::string_view text(log.data(), ::strnlen(log.data(), log.size()));
+  if (forbids_reading_memory(text)) {
+    return fail(ErrorCode::kUnsupported,
+                std::move(what) + ": the kernel does not let BPF read memory, as with lockdown "
+                                  "'confidentiality'",
+                "boot with lockdown=integrity; /sys/kernel/security/lockdown has the mode");
+  }
+  if (code == -ESRCH) {
+    return fail(ErrorCode::kUnsupported,
+                std::move(what) + ": the kernel has no BTF (/sys/kernel/btf/vmlinux), or none of "
+                                  "what the programs use",
+                "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, and mount /sys");
+  }
   std::string message = std::move(what) + ": " + std::strerror(-code);
   constexpr std::size_t kShown = 400;  // the log ends with the reason
-  const std::string_view text(log.data(), ::strnlen(log.data(), log.size()));
   if (!text.empty()) {
     message += "; verifier: ";
     message += text.substr(text.size() > kShown ? text.size() - kShown : 0);
