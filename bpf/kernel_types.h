@@ -278,6 +278,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	void *bpf_storage; /* of all maps; NULL: the task has none */
 };
 
 struct seq_file;

@@ -52,8 +52,11 @@ struct {
 
 PROFD_PER_CPU(profd_switch_counters);
 
+/* Most threads that are not watched have no storage at all, which costs no call. */
 static __always_inline struct profd_thread *profd_thread_of(struct task_struct *task)
 {
+	if (!task->bpf_storage)
+		return NULL;
 	return bpf_task_storage_get(&profd_threads, task, 0, 0);
 }
 
