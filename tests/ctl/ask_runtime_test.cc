@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -82,13 +83,16 @@ class Impostor {
   pid_t pid_ = -1;
 };
 
+// Like a JVM, it listens before the socket has its name, so that nobody finds one that refuses.
 int listen_at(const std::string& path) {
   const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const std::string unfinished = path + ".tmp";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  unfinished.copy(address.sun_path, sizeof address.sun_path - 1);
   ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   ::listen(socket, 1);
+  std::rename(unfinished.c_str(), path.c_str());
   return socket;
 }
 
