@@ -37,14 +37,10 @@ using test::send_descriptor;
 
 class DoorTest : public ::testing::Test {
  protected:
-  [[nodiscard]] std::filesystem::path admin_socket() const {
-    return daemon_.socket().parent_path() / "admin.sock";
-  }
-
   // Asks on a connection of its own. Returns how long the answer took.
   std::chrono::milliseconds ask_as_root() {
     const auto began = Clock::now();
-    RawClient root(admin_socket());
+    RawClient root(daemon_.admin_socket());
     EXPECT_EQ(root.ask("GET", "/v1/status").status, 200);
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
   }
@@ -53,7 +49,7 @@ class DoorTest : public ::testing::Test {
   [[nodiscard]] int connect_as_somebody() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::ranges::copy(admin_socket().native(), address.sun_path);
+    std::ranges::copy(daemon_.admin_socket().native(), address.sun_path);
     const UniqueFd user(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     int error = 0;
     std::thread([&] {
@@ -91,9 +87,9 @@ class DoorTest : public ::testing::Test {
 
 TEST_F(DoorTest, TheAdminSocketIsForRootAndTheGroupAlone) {
   struct stat info {};
-  ASSERT_EQ(::stat(admin_socket().c_str(), &info), 0);
+  ASSERT_EQ(::stat(daemon_.admin_socket().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode, S_IFSOCK | 0660U);
-  RawClient root(admin_socket());
+  RawClient root(daemon_.admin_socket());
   EXPECT_EQ(root.ask("GET", "/v1/config").status, 200);
   EXPECT_EQ(connect_as_somebody(), EACCES);
 }

@@ -105,6 +105,9 @@ class Daemon {
   [[nodiscard]] std::filesystem::path socket() const {
     return directory_.path() / "run" / "profd.sock";
   }
+  [[nodiscard]] std::filesystem::path admin_socket() const {
+    return directory_.path() / "run" / "admin.sock";
+  }
   [[nodiscard]] std::filesystem::path state() const { return directory_.path() / "state"; }
   [[nodiscard]] Args command() const;  // profd with its options
 

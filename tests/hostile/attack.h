@@ -22,12 +22,16 @@ inline bool is_long_attack() { return std::getenv("ATTACK_SECONDS") != nullptr; 
 
 inline int attack_count(int usual, int most) { return is_long_attack() ? most : usual; }
 
-// Whatever users do, root is answered within a second.
-inline void ask_as_root(const Daemon& daemon) {
+// Whatever users do, root is answered within a second. Returns the status.
+inline StatusInfo ask_as_root(const Daemon& daemon) {
   const auto began = std::chrono::steady_clock::now();
-  RawClient root(daemon.socket().parent_path() / "admin.sock");
-  EXPECT_EQ(root.ask("GET", "/v1/status").status, 200);
+  RawClient root(daemon.admin_socket());
+  const RawAnswer answer = root.ask("GET", "/v1/status");
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
+  const Result<StatusInfo> status = parse_status_info(answer.body);
+  if (status) return *status;
+  ADD_FAILURE() << status.error().message << "\n" << answer.body;
+  return {};
 }
 
 }  // namespace profd::e2e
