@@ -30,6 +30,9 @@ enum profd_record_type {
 	PROFD_RECORD_BLOCK = 5,
 	PROFD_RECORD_BLOCK_END = 6,
 	PROFD_RECORD_WHOLE_BLOCK = 7,
+	/* Of interpreted code: interpreter_abi.h. */
+	PROFD_RECORD_INTERPRETED_STACK = 8,
+	PROFD_RECORD_INTERPRETED_CODE = 9,
 };
 
 /* Starts every record. size includes the words or bytes that follow the record's struct. */
@@ -109,6 +112,8 @@ enum profd_frame_how {
 	PROFD_FRAME_ROW = 3,	     /* an unwind row: a return address */
 	PROFD_FRAME_SIGNAL = 4,	     /* a signal frame: the exact instruction */
 	PROFD_FRAME_HOW_COUNT,
+	/* Set by user space only: no native frame (collectors/bpf/sample.h, InterpretedFrame). */
+	PROFD_FRAME_INTERPRETED = 5,
 };
 
 /* The word of a user frame: its address in bits 0-56, the index of its mapping in the sample's list
@@ -119,6 +124,14 @@ enum profd_frame_how {
 #define PROFD_FRAME_HOW_SHIFT 61
 #define PROFD_NO_MAPPING 15 /* as an index: no mapping, or the list was full */
 #define PROFD_MAX_STACK_MAPPINGS 15
+
+/* What of the stack's interpreted frames was sent, in a record of its own (interpreter_abi.h). */
+enum profd_interpreted {
+	PROFD_INTERPRETED_NONE = 0, /* no file of the stack's frames has a known interpreter */
+	PROFD_INTERPRETED_SENT = 1,
+	PROFD_INTERPRETED_LOST = 2, /* there were some, or may have been: profd_counters says why */
+	PROFD_INTERPRETED_COUNT,
+};
 
 /* The user who may ptrace the task: all its uids and gids are these, its image is dumpable, and it
  * has no capability and is in profd's user namespace. Part of each sample, since it can change at
@@ -149,7 +162,7 @@ struct profd_sample {
 	__u8 context;  /* profd_context */
 	__u8 event_set;
 	__u8 kernel_truncated; /* 1: the kernel stack reached its limit */
-	__u8 reserved;
+	__u8 interpreted;      /* profd_interpreted */
 	__u16 deferred_words;
 	char thread[PROFD_COMM_BYTES]; /* the thread's name; NUL fills the rest */
 };
@@ -244,6 +257,29 @@ enum profd_loss {
 	PROFD_LOSS_COUNT = 5,
 };
 
+/* What became of the stacks with interpreted frames, and of the announcements of their code. The
+ * terms of a stack are exclusive: STACKS = SENT + the four behind it. The others are not. */
+enum profd_interpreter_count {
+	PROFD_INTERPRETED_STACKS = 0, /* that met the code of a known interpreter */
+	PROFD_INTERPRETED_STACKS_SENT = 1,
+	PROFD_INTERPRETED_NO_THREAD_STATE = 2, /* the thread runs no interpreted code */
+	PROFD_INTERPRETED_STATE_MISMATCH = 3,  /* what stands there is no state of this thread */
+	PROFD_INTERPRETED_UNREADABLE_STATE = 4,
+	PROFD_INTERPRETED_NO_ROOM = 5, /* in the ring, or in users' half of it */
+	PROFD_INTERPRETED_FRAMES = 6,
+	PROFD_INTERPRETED_FRAME_LIMIT = 7, /* this one and the next three: profd_chain_end */
+	PROFD_INTERPRETED_UNREADABLE = 8,
+	PROFD_INTERPRETED_NOT_CODE = 9,
+	PROFD_INTERPRETED_DISORDERED = 10,
+	PROFD_INTERPRETED_CODES_SENT = 11,
+	/* The next sample with such code tries again. */
+	PROFD_INTERPRETED_CODES_RATE = 12, /* over the budget of the tick, CPU, users or process */
+	PROFD_INTERPRETED_CODES_NO_ROOM = 13,
+	PROFD_INTERPRETED_NAME_ABSENT = 14, /* a name or file that could not be read */
+	PROFD_INTERPRETED_NAME_CUT = 15,
+	PROFD_INTERPRETER_COUNTS = 16,
+};
+
 /* Per CPU. taken = idle + filtered + sent + lost, and no term is computed from the others. */
 struct profd_counters {
 	__u64 taken;
@@ -264,6 +300,7 @@ struct profd_counters {
 	__u64 event_set_taken[PROFD_MAX_EVENT_SETS];
 	__u64 session_taken[PROFD_MAX_SESSIONS];
 	__u64 session_lost[PROFD_MAX_SESSIONS][PROFD_LOSS_COUNT];
+	__u64 interpreted[PROFD_INTERPRETER_COUNTS]; /* by profd_interpreter_count */
 };
 
 /* Of all sessions by pids, of those of all unprivileged users together, and of those of one of

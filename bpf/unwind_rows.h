@@ -156,7 +156,8 @@ struct profd_table {
 	__u32 buckets_at;
 	__u32 first_bucket; /* offset in the file region >> PROFD_BUCKET_SHIFT */
 	__u32 bucket_count; /* the rule of addresses outside is PROFD_RULE_UNKNOWN */
-	__u32 state;	    /* profd_table_state */
+	__u16 state;	    /* profd_table_state */
+	__u16 runtime; /* the interpreter in the file, by number (interpreter_abi.h); 0: none */
 };
 #define PROFD_MAX_TABLES 8192
 #define PROFD_TABLE_NUMBER_BITS 18

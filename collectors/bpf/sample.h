@@ -18,8 +18,10 @@
 #include <string.h>
 
 #include "bpf/block_abi.h"
+#include "bpf/interpreter_abi.h"
 #include "bpf/profd_abi.h"
 #include "formats/base/address_range.h"
+#include "formats/interpreters/code.h"
 
 namespace profd {
 
@@ -71,6 +73,35 @@ struct UserFrame {
   }
 };
 
+// A frame of interpreted code among a sample's user frames, in front of the native frame of the loop
+// that runs it. User space puts it there (collectors/interpreters/weave.h), so that equal stacks
+// have equal words. It has no mapping.
+struct InterpretedFrame {
+  // Of a code object of the process (collectors/interpreters/codes.h): never used for another one.
+  std::uint32_t code;
+  std::uint32_t position;  // as in profd_interpreted_entry; kNoPosition: unknown
+
+  static constexpr unsigned kPositionBits = 24;
+  static constexpr std::uint32_t kNoPosition = (1U << kPositionBits) - 1;
+
+  // A position that does not fit is unknown.
+  [[nodiscard]] static std::uint64_t to_word(std::uint32_t code, std::uint32_t position) {
+    const std::uint64_t kept = position < kNoPosition ? position : kNoPosition;
+    return kept | std::uint64_t{code} << kPositionBits |
+           std::uint64_t{PROFD_NO_MAPPING} << PROFD_FRAME_MAPPING_SHIFT |
+           std::uint64_t{PROFD_FRAME_INTERPRETED} << PROFD_FRAME_HOW_SHIFT;
+  }
+  [[nodiscard]] static bool is(std::uint64_t word) {
+    return word >> PROFD_FRAME_HOW_SHIFT == PROFD_FRAME_INTERPRETED;
+  }
+  // `word` is one.
+  [[nodiscard]] static InterpretedFrame from_word(std::uint64_t word) {
+    return {static_cast<std::uint32_t>((word & PROFD_FRAME_ADDRESS_MASK) >> kPositionBits),
+            static_cast<std::uint32_t>(word) & kNoPosition};
+  }
+};
+static_assert(InterpretedFrame::kPositionBits + 32 < PROFD_FRAME_MAPPING_SHIFT);
+
 // The kernel's name of a thread, up to 15 bytes; NUL fills the rest.
 using ThreadName = std::array<char, PROFD_COMM_BYTES>;
 
@@ -111,6 +142,8 @@ struct SampleView {
   std::span<const std::uint64_t> kernel_frames;
   std::span<const std::uint64_t> user_frames;  // UserFrame words
   std::span<const std::uint64_t> mapping_ids;
+  // Of `user_frames` as the kernel sent them: whether a record of interpreted frames precedes it.
+  profd_interpreted interpreted = PROFD_INTERPRETED_NONE;
   // How many samples it counts as: a block stands for those that were not chosen.
   std::uint64_t count = 1;
   BlockPart block{};
@@ -189,6 +222,27 @@ struct ProcessView {
   bool kernel_thread;
   std::string_view comm;    // without NUL
   std::string_view cgroup;  // components, innermost first, each ended by NUL
+};
+
+// The interpreted frames of the sample that follows (profd_interpreted_stack).
+struct InterpretedStackView {
+  ProcessKey process;
+  std::uint64_t time_ns;
+  std::uint32_t cpu;
+  profd_runtime_kind kind;
+  std::uint8_t layout;
+  profd_chain_end end;
+  bool of_block;
+  // Each of a known kind. The boundaries that were met rise, and so do their native frames.
+  std::span<const profd_interpreted_entry> entries;  // never empty
+};
+
+// A code object (profd_interpreted_code). Its texts are what the process had, unchecked.
+struct InterpretedCodeView {
+  ProcessKey process;
+  std::uint64_t time_ns;
+  std::uint64_t id;  // never 0
+  RawCode code;
 };
 
 // Every way to lose a sample, in the kernel first, then in user space. Each has a name and a

@@ -18,6 +18,7 @@
 #include "collectors/bpf/bpf_function.h"
 #include "collectors/bpf/sample.h"
 #include "collectors/host/uid_owners.h"
+#include "collectors/interpreters/stats.h"
 #include "collectors/off_cpu/block_ledger.h"
 #include "collectors/off_cpu/ongoing_blocks.h"
 #include "collectors/sampling/event_spec.h"
@@ -103,6 +104,9 @@ struct SamplerOptions {
   std::span<const std::byte> bpf_object{};  // the ELF object to load; the built-in one when empty
   UnwindingOptions unwinding{};
   UidOwners owners{};  // whose the uids of restricted sessions are
+  // Gets the code objects of interpreted frames, and must outlive the Sampler. Null: stacks have
+  // native frames only.
+  InterpretedCodes* codes = nullptr;
 };
 
 // An interface, since tests of what uses a Sampler bring one of their own.
@@ -183,6 +187,7 @@ class Sampler {
   // The functions of the BPF programs that are loaded now, by address. None: they cannot be listed.
   [[nodiscard]] virtual std::vector<BpfFunction> bpf_functions() const = 0;
   [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
+  [[nodiscard]] virtual InterpreterStats interpreter_stats() { return {}; }
   // None: no session has sampled blocks.
   [[nodiscard]] virtual std::optional<OffCpuStats> off_cpu_stats() const { return std::nullopt; }
 

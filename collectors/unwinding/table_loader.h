@@ -33,6 +33,7 @@
 #include "collectors/unwinding/stats.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
+#include "formats/interpreters/runtime.h"
 #include "formats/unwind/unwind_table.h"
 
 namespace profd {
@@ -55,6 +56,7 @@ struct LoadResult {
   std::unique_ptr<LoadedTable> table;  // null: refused
   TableRefusal refusal = TableRefusal::kVanished;
   EncodeTable encode{};  // of JIT code: what made the table; its end is awaited elsewhere
+  FoundRuntime runtime{};  // the interpreter in the file; also where the table is refused
 };
 
 class TableLoader {

@@ -52,6 +52,8 @@ struct MappedCode {
   bool pinned = false;  // never evicted: the programs do not ask for the table again
   // Of JIT code: its rows are not made again while they stay the same.
   std::optional<ProcessKey> process{};
+  // Of the interpreter in the file (collectors/interpreters/runtimes.h); 0: none.
+  std::uint16_t runtime = 0;
 };
 
 struct UnwindTablesLimits {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collectors/bpf/bpf_function.h"
+#include "collectors/interpreters/codes.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
@@ -25,6 +26,8 @@ struct ProcessSnapshot {
   std::shared_ptr<const ProcessImage> image = std::make_shared<const ProcessImage>();
   ProcessSamples samples;
   std::optional<JitSamples> jit{};  // of its timed stacks, once they are named
+  // The code of its interpreted frames, as it was known when the samples were taken; null: none.
+  std::shared_ptr<const InterpretedTable> interpreted{};
 };
 
 struct SessionSnapshot {

@@ -1,0 +1,65 @@
+// The code objects that the stacks of one process hit, decoded: names, files and lines of
+// interpreted frames. Only the parser decodes them. Used on the worker.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "collectors/parser/parser.h"
+#include "daemon/samples/snapshot.h"
+#include "formats/interpreters/code.h"
+#include "formats/jit/image.h"
+
+namespace profd {
+
+// Names of frames whose code was never announced, or had no room.
+inline constexpr const char* kUnnamedCode = "[unnamed]";
+inline constexpr const char* kCodeOverShare = "[over share]";
+
+class InterpretedFunctions {
+ public:
+  struct Function {
+    std::uint64_t address = 0;  // of the code object, at which the image has it
+    std::uint64_t bytes = 2;    // 2 for each unit of bytecode
+    std::uint32_t start_line = 0;
+    DecodedCode code;
+    bool has_name = false;  // false: kUnnamedCode or kCodeOverShare
+  };
+
+  InterpretedFunctions() = default;
+  // Decodes the code of all interpreted frames of the process. Where the parser can't, they are
+  // kUnnamedCode.
+  InterpretedFunctions(Parser& parser, const ProcessSnapshot& process);
+
+  [[nodiscard]] bool empty() const { return functions_.empty(); }
+  [[nodiscard]] const std::vector<Function>& all() const { return functions_; }
+  // The index in all() of the code with this number (InterpretedFrame::code).
+  [[nodiscard]] std::size_t index_of(std::uint32_t code) const { return index_.at(code); }
+  // "python", the value of the label `runtime`; empty: none.
+  [[nodiscard]] const std::string& runtime() const { return runtime_; }
+
+ private:
+  std::vector<Function> functions_;  // in the order of their first stack
+  boost::unordered_flat_map<std::uint32_t, std::size_t> index_;
+  std::string runtime_;
+};
+
+// The function of an image for it: one line sequence of its table, no code bytes. `file` is its
+// number in JitImage::files.
+[[nodiscard]] JitImageFunction image_function(const InterpretedFunctions::Function& function,
+                                              std::uint32_t file);
+
+// The pc at which a frame stands in the image, before it is moved.
+[[nodiscard]] std::uint64_t image_pc(const InterpretedFunctions::Function& function,
+                                     std::uint32_t position);
+
+// A trampoline of `python -X perf` in a perf map or jitdump ("py::f:/app/x.py"): where the walk has
+// named the frames of its segment, it repeats them.
+[[nodiscard]] bool is_python_trampoline(std::string_view jit_name);
+
+}  // namespace profd
