@@ -43,7 +43,7 @@
 #define PROFD_MAX_CODES_OF_TICK 32
 #define PROFD_MAX_CODE_BYTES_OF_TICK 16384
 #endif
-/* A read that faults costs 0.8 us. */
+/* A read that faults costs 0.8 us: it ends the chain, or the description of a code object. */
 #define PROFD_MAX_FAILED_READS 6
 
 /* Frames of one stack that have the same code: a frame holds a reference, so its code can't be
@@ -82,7 +82,7 @@ struct profd_interpreter {
 	__u32 is_leaf;
 	__u64 leaf_ip; /* offset in the file */
 	__u64 leaf_sp;
-	__u64 leaf_cfa; /* 0: unknown */
+	__u64 leaf_cfa; /* above leaf_sp; where the native walk ended, a guess */
 
 	/* The chain. */
 	__u64 frame;  /* the next one; 0: none */

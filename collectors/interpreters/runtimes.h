@@ -57,6 +57,8 @@ class Runtimes {
   [[nodiscard]] profd_runtime_kind kind_of(const FileKey& file) const;
 
   [[nodiscard]] std::vector<InterpreterFile> list() const;
+  // The files with a known runtime, for the names of their loops in a snapshot.
+  [[nodiscard]] std::map<FileKey, profd_runtime> by_file() const;
   // Files, by RuntimeVerdict, since the start.
   [[nodiscard]] const std::array<std::uint64_t, kRuntimeVerdictCount>& counts() const;
   [[nodiscard]] InterpreterMaps* maps() const;  // null: none

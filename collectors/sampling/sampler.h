@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -188,6 +189,8 @@ class Sampler {
   [[nodiscard]] virtual std::vector<BpfFunction> bpf_functions() const = 0;
   [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
   [[nodiscard]] virtual InterpreterStats interpreter_stats() { return {}; }
+  // The files with an interpreter that is known.
+  [[nodiscard]] virtual std::map<FileKey, profd_runtime> interpreters() const { return {}; }
   // None: no session has sampled blocks.
   [[nodiscard]] virtual std::optional<OffCpuStats> off_cpu_stats() const { return std::nullopt; }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct SessionSnapshot {
   bool hide_kernel = false;
   std::vector<ProcessSnapshot> processes;      // those with samples, by pid and start
   std::vector<BpfFunction> bpf_functions{};    // when the samples ended
+  // The files with an interpreter (Sampler::interpreters): parts of a loop may have no symbol.
+  std::map<FileKey, profd_runtime> interpreters{};
   std::optional<ThreadNames> threads{};        // of the stacks; none: threads are not distinguished
   std::optional<std::uint32_t> times_until{};  // KeptTimes::until; none: times are not kept
   SlotLedger ledger;

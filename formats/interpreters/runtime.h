@@ -48,6 +48,14 @@ struct FoundRuntime {
 // "Python", "PHP": as formats/jit/runtimes.h has them. Empty for NONE and unknown ones.
 [[nodiscard]] std::string_view name_of_runtime(std::uint8_t kind);
 
+// "_PyEval_EvalFrameDefault", "execute_ex": the name of all parts of the loop
+// (profd_runtime::loop), of which compilers leave some without a symbol. Empty for NONE and unknown
+// ones.
+[[nodiscard]] std::string_view loop_name(std::uint8_t kind);
+
+// Whether this offset in the file is code of the loop.
+[[nodiscard]] bool is_loop(const profd_runtime& runtime, std::uint64_t file_offset);
+
 // "python 3.11.2", "php 8.2"; "python" where the version is not known.
 [[nodiscard]] std::string text_of(const FoundRuntime& found);
 
