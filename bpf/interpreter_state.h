@@ -11,7 +11,8 @@
  * Before it includes the header of an interpreter, the includer defines
  *
  *     bool profd_read_user(void *to, __u32 bytes, __u64 address);
- *         False: not all of it is there now; `to` is then all 0. `bytes` is a constant.
+ *         False: not all of it is there now; the bytes of `to` are then 0. The caller has bounded
+ *         `bytes` by the room there.
  *     __u64 profd_hash_word(__u64 hash, __u64 word); __u64 profd_hash_end(__u64 hash);
  *         As in identity.h; the latter is never 0.
  *

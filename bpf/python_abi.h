@@ -53,7 +53,9 @@ struct profd_python_layout {
 	__u16 str_other; /* else, of a compact one */
 	__u16 bytes_size;
 	__u16 bytes_data;
-	__u16 frame_bytes;    /* how much of a frame holds all of the above; at most 128 */
+	/* How much of a frame holds all of the above, at most PROFD_PYTHON_MAX_FRAME_BYTES. No more
+	 * is read: the last frame of a stack may end where its memory does. */
+	__u16 frame_bytes;
 	__u8 boundary_value;  /* a boundary has this value in its byte, */
 	__u8 boundary_or_more; /* or with 1, also a higher one */
 	__u8 pointer_tag_mask; /* to be cleared in frame_code; 3.14+: 3 */
