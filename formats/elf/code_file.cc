@@ -109,4 +109,16 @@ std::string CodeFile::read(std::uint64_t offset, std::uint64_t bytes) const {
   return content;
 }
 
+std::size_t CodeFile::read_loaded(std::uint64_t vaddr, void* to, std::size_t bytes) const {
+  const auto holds = [vaddr](const Elf64_Phdr& header) {
+    return header.p_type == PT_LOAD && vaddr >= header.p_vaddr &&
+           vaddr - header.p_vaddr < header.p_filesz && header.p_offset < kMaxOffset;
+  };
+  const auto segment = std::ranges::find_if(headers_.segments, holds);
+  if (segment == headers_.segments.end()) return 0;
+  const std::uint64_t skipped = vaddr - segment->p_vaddr;
+  const std::uint64_t there = std::min<std::uint64_t>(bytes, segment->p_filesz - skipped);
+  return elf::read_up_to(fd_, segment->p_offset + skipped, to, there);
+}
+
 }  // namespace profd

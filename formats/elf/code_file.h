@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -47,6 +48,9 @@ class CodeFile {
   [[nodiscard]] std::vector<Elf64_Shdr> code_sections(std::string_view name_prefix) const;
   // Empty if the bytes cannot be read. The caller limits `bytes`.
   [[nodiscard]] std::string read(std::uint64_t offset, std::uint64_t bytes) const;
+  // Reads what a process has at this virtual address before anything is relocated. Returns the
+  // bytes that were read: fewer at the end of what the file has of the segment.
+  [[nodiscard]] std::size_t read_loaded(std::uint64_t vaddr, void* to, std::size_t bytes) const;
 
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] const Elf64_Ehdr& header() const { return headers_.file; }
