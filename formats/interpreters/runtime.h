@@ -33,10 +33,15 @@ inline constexpr std::size_t kRuntimeVerdictCount = 8;
   return index < kNames.size() ? kNames[index] : "unknown";
 }
 
+inline constexpr std::uint32_t kUnknownPatch = 0xff;
+
 struct FoundRuntime {
   RuntimeVerdict verdict = RuntimeVerdict::kNone;
-  std::uint8_t kind = PROFD_RUNTIME_NONE;  // profd_runtime_kind; not NONE unless verdict is kNone
+  // profd_runtime_kind; NONE only where the verdict is kNone, or kMalformed without an answer of the
+  // parser.
+  std::uint8_t kind = PROFD_RUNTIME_NONE;
   // Major, minor and patch level, one byte each, the highest first: 0x030b02 is 3.11.2. 0: unknown.
+  // A patch level of kUnknownPatch: the file does not say it.
   std::uint32_t version = 0;
   profd_runtime runtime{};  // all 0 unless verdict is kKnown
 };
@@ -56,7 +61,7 @@ struct FoundRuntime {
 // Whether this offset in the file is code of the loop.
 [[nodiscard]] bool is_loop(const profd_runtime& runtime, std::uint64_t file_offset);
 
-// "python 3.11.2", "php 8.2"; "python" where the version is not known.
+// "python 3.11.2", "php 8.2"; "python" where the version is not known; empty for NONE.
 [[nodiscard]] std::string text_of(const FoundRuntime& found);
 
 }  // namespace profd
