@@ -10,7 +10,7 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kMaxDynamicEntries = 1024;
-constexpr std::uint64_t kMaxTableSymbols = 4'000'000;
+constexpr std::uint64_t kMaxTableSymbols = 1'000'000;
 constexpr std::uint64_t kMaxTableNamesBytes = std::uint64_t{32} << 20;
 constexpr std::size_t kPartEntries = 2730;  // 64 KiB of symbols or relocations
 

@@ -72,7 +72,7 @@ class ExportedSymbols {
 };
 
 // The defined symbols of .symtab with these names, in their order; of equal names the first. One
-// pass over the table, of 4,000,000 symbols at most; none where the names take over 32 MiB.
+// pass over the table, of 1,000,000 symbols at most; none where the names take over 32 MiB.
 [[nodiscard]] std::vector<std::optional<Elf64_Sym>> find_in_symtab(
     const CodeFile& file, std::span<const std::string_view> names);
 
