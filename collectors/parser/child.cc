@@ -9,6 +9,8 @@
 #include "collectors/parser/messages.h"
 #include "collectors/parser/parser.h"
 #include "collectors/xray/log_result.h"
+#include "formats/elf/code_file.h"
+#include "formats/python/recognize.h"
 #include "formats/symbols/find_code_names.h"
 
 namespace profd {
@@ -77,6 +79,12 @@ Result<std::string> read_xray_log(int log, int program) {
   return xray::encode(*result);
 }
 
+Result<std::string> find_runtime(int fd) {
+  const auto file = CodeFile::open(fd);
+  if (!file) return file.error();
+  return encoded(recognize_python(*file));
+}
+
 Result<std::string> handle(const Request& request, const std::vector<UniqueFd>& files) {
   const int file = files.empty() ? -1 : files[0].get();
   const int second = files.size() < 2 ? -1 : files[1].get();
@@ -95,6 +103,8 @@ Result<std::string> handle(const Request& request, const std::vector<UniqueFd>& 
           files, [file](const auto& wanted) { return find_symbols(file, wanted); });
     case Operation::kListElfFunctions:
       return list_functions(file);
+    case Operation::kFindRuntime:
+      return find_runtime(file);
     case Operation::kFindXrayProcess:
       return encoded(xray::process_of_log(file));
     case Operation::kReadXrayLog:

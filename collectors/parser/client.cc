@@ -49,6 +49,9 @@ class ParserClient final : public Parser {
   Result<std::vector<AddressNames>> find_code_names(int fd, int debug_fd,
                                                     std::span<const std::uint64_t> addresses,
                                                     SymbolBudget& budget) override;
+  Result<FoundRuntime> find_runtime(int fd) override {
+    return decoded<FoundRuntime>(call(Operation::kFindRuntime, {&fd, 1}));
+  }
   Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override {
     return decoded_with_text<JitDumpChunk>(call_with(Operation::kReadJitDump, fd, state));
   }

@@ -18,6 +18,7 @@
 #include "collectors/sandbox/wire.h"
 #include "formats/elf/debug_link.h"
 #include "formats/elf/elf_file.h"
+#include "formats/interpreters/runtime.h"
 #include "formats/symbols/code_names.h"
 #include "formats/unwind/cfi_tables.h"
 
@@ -40,6 +41,7 @@ enum class Operation : std::uint32_t {
   kReadJitUnwindRows,     // a file, JitUnwindRequest
   kFindCodeNames,         // a file and perhaps its debug file, SymbolRequest
   kMatchDebugFile,        // a file and a debug file
+  kFindRuntime,           // a file
 };
 
 struct SymbolRequest {
@@ -132,6 +134,14 @@ void members(auto& wire, sandbox::Is<UnwindRow> auto& row) {
 
 [[nodiscard]] inline bool is_valid(const UnwindRow& row) {
   return row.rule.kind < PROFD_RULE_KIND_COUNT;
+}
+
+void members(auto& wire, sandbox::Is<FoundRuntime> auto& found) {
+  auto& runtime = found.runtime;
+  wire(found.verdict)(found.kind)(found.version);
+  wire(runtime.bias)(runtime.code_type)(runtime.slot);
+  for (auto& part : runtime.loop) wire(part.start)(part.bytes);
+  wire(runtime.slot_add)(runtime.slot_form)(runtime.kind)(runtime.layout)(runtime.libc);
 }
 
 // JitCodeRows relies on rows that rise within the function.

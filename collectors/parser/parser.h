@@ -25,6 +25,7 @@
 #include "formats/base/unique_fd.h"
 #include "formats/elf/debug_link.h"
 #include "formats/elf/elf_file.h"
+#include "formats/interpreters/runtime.h"
 #include "formats/symbols/code_names.h"
 #include "formats/unwind/cfi_tables.h"
 
@@ -57,6 +58,9 @@ class Parser {
   // One answer for each address, in their order. `debug_fd` is -1 where there is no debug file.
   virtual Result<std::vector<AddressNames>> find_code_names(
       int fd, int debug_fd, std::span<const std::uint64_t> addresses, SymbolBudget& budget) = 0;
+
+  // The interpreter in a file: that of the recognizer that knows it.
+  virtual Result<FoundRuntime> find_runtime(int fd) = 0;
 
   // Reads a JIT source on from the state, kJitChunkBytes of it at most.
   virtual Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) = 0;

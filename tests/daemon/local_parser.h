@@ -13,6 +13,7 @@
 #include "collectors/parser/parser.h"
 #include "collectors/sandbox/packets.h"
 #include "collectors/xray/log_result.h"
+#include "formats/python/recognize.h"
 #include "formats/symbols/find_code_names.h"
 
 namespace profd::test {
@@ -40,6 +41,11 @@ class LocalParser : public Parser {
                                                     std::span<const std::uint64_t> addresses,
                                                     SymbolBudget& budget) override {
     return profd::find_code_names(fd, debug_fd, addresses, budget);
+  }
+  Result<FoundRuntime> find_runtime(int fd) override {
+    const auto file = CodeFile::open(fd);
+    if (!file) return file.error();
+    return recognize_python(*file);
   }
   Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override {
     return parser::read_jitdump_chunk(fd, state);

@@ -40,6 +40,7 @@ constexpr std::array kAnswers{
     check<JitUnwindAnswers>,
     check<AltLink>,
     check<std::vector<DwarfAddress>>,
+    check<FoundRuntime>,
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -81,6 +82,10 @@ TEST_F(ParserTest, AnswersAreThoseOfTheFunctionsThatItRuns) {
   EXPECT_TRUE(source->has_eh_frame);
   EXPECT_EQ(source->digest[0], expected_source->digest[0]);
   EXPECT_EQ(source->digest[1], expected_source->digest[1]);
+
+  const auto runtime = parser_->find_runtime(program_.get());
+  ASSERT_TRUE(runtime) << runtime.error().message;
+  EXPECT_EQ(runtime->verdict, RuntimeVerdict::kNone);
 
   const auto table = parser_->make_unwind_table(program_.get(), -1);
   ASSERT_TRUE(table) << table.error().message;
@@ -449,6 +454,43 @@ TEST(ParserNamesTest, ChecksTheNamesOfAChild) {
     ASSERT_FALSE(refused) << c.what;
     EXPECT_EQ(refused.error().code, ErrorCode::kMalformed) << c.what;
   }
+}
+
+// The answer of a child that sends this runtime.
+Result<FoundRuntime> runtime_of_child(const FoundRuntime& found) {
+  const UniqueFd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const auto parser =
+      parser_that([&found](int socket) { answer_with(socket, sandbox::encode(found)); }, {});
+  return parser->find_runtime(program.get());
+}
+
+TEST(ParserRuntimeTest, ChecksTheRuntimeOfAChild) {
+  FoundRuntime good;
+  good.verdict = RuntimeVerdict::kKnown;
+  good.kind = PROFD_RUNTIME_PYTHON;
+  good.version = 0x030b02;
+  good.runtime = {.bias = ~std::uint64_t{0},
+                  .code_type = 1,
+                  .slot = {-40, 2},
+                  .loop = {{3, 4}, {5, 6}},
+                  .slot_add = {-7, 8},
+                  .slot_form = {PROFD_SLOT_TLS, PROFD_SLOT_DYNAMIC_TLS},
+                  .kind = PROFD_RUNTIME_PYTHON,
+                  .layout = 4,
+                  .libc = PROFD_LIBC_MUSL,
+                  .reserved = {}};
+  const auto found = runtime_of_child(good);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->verdict, good.verdict);
+  EXPECT_EQ(found->kind, good.kind);
+  EXPECT_EQ(found->version, good.version);
+  EXPECT_EQ(std::memcmp(&found->runtime, &good.runtime, sizeof good.runtime), 0);
+
+  FoundRuntime changed = good;
+  changed.runtime.layout = PROFD_MAX_LAYOUTS;
+  const auto refused = runtime_of_child(changed);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kMalformed);
 }
 
 TEST(ParserLimitsTest, AChildThatNeverFinishesIsKilledAtTheCpuLimit) {
