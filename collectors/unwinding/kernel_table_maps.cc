@@ -1,5 +1,4 @@
 #include <bpf/bpf.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/bpf/shared_array.h"
 #include "collectors/host/thread_priority.h"
 #include "collectors/unwinding/table_maps.h"
 #include "formats/base/unique_fd.h"
@@ -18,22 +18,6 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kArenaBytes = std::size_t{PROFD_ARENA_WORDS} * sizeof(std::uint32_t);
-
-struct Unmap {
-  std::size_t bytes = 0;
-  void operator()(void* memory) const { ::munmap(memory, bytes); }
-};
-// The value of a BPF map, as an array of T.
-template <class T>
-using SharedArray = std::unique_ptr<T, Unmap>;
-
-template <class T>
-Result<SharedArray<T>> map_array(int fd, std::size_t count, const char* what) {
-  const std::size_t bytes = count * sizeof(T);
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return fail_errno(std::string("could not map ") + what);
-  return SharedArray<T>(static_cast<T*>(memory), Unmap{bytes});
-}
 
 using ArenaWords = SharedArray<std::uint32_t>;
 
@@ -137,7 +121,7 @@ bool KernelTableMaps::drop_arena(std::uint32_t index) {
   try {
     dropped_arena_ = on_thread([arenas = arenas_, index, words = arena_words_[index].get()] {
       bpf_map_delete_elem(arenas, &index);
-      Unmap{kArenaBytes}(words);
+      UnmapArray{kArenaBytes}(words);
     });
   } catch (const std::system_error&) {
     return false;
