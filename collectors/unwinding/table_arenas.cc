@@ -41,7 +41,8 @@ std::optional<PlacedRegion> TableArenas::place(const UnwindRegionView& region,
                           .buckets_at = block.at,
                           .first_bucket = region.header.first_bucket,
                           .bucket_count = region.header.bucket_count,
-                          .state = PROFD_TABLE_READY};
+                          .state = PROFD_TABLE_READY,
+                          .runtime = 0};
   return PlacedRegion{.number = region.header.region, .table = table, .block = block};
 }
 

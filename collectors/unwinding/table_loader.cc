@@ -87,6 +87,7 @@ class TableLoader::Work {
   Work(TableCache cache, std::unique_ptr<Parser> parser, std::string debug_root)
       : cache_(std::move(cache)), parser_(std::move(parser)), debug_root_(std::move(debug_root)) {}
   Result<LoadResult> try_load(const MappedFile& file);
+  FoundRuntime find_runtime(const MappedFile& file);
 
   TableCache cache_;
   std::unique_ptr<Parser> parser_;
@@ -106,8 +107,33 @@ LoadResult TableLoader::Work::load(const MappedFile& file) {
   auto loaded = try_load(file);
   // The parser may have died for another reason, such as lack of memory.
   if (!loaded && loaded.error().code == ErrorCode::kUnavailable) loaded = try_load(file);
-  if (loaded) return std::move(*loaded);
-  return {.file = file.key, .content = {}, .table = {}, .refusal = refusal_of(loaded.error().code)};
+  LoadResult result{.file = file.key, .content = {}, .table = {}};
+  if (loaded) {
+    result = std::move(*loaded);
+  } else {
+    result.refusal = refusal_of(loaded.error().code);
+  }
+  // Not once more where the file system does not answer, or the file kills the parser. Else also
+  // without a table: frame pointers may lead through the loop of an interpreter.
+  const bool can_be_read = result.table || (result.refusal != TableRefusal::kTimeout &&
+                                            result.refusal != TableRefusal::kParserDied &&
+                                            result.refusal != TableRefusal::kUnsupported);
+  if (can_be_read) result.runtime = find_runtime(file);
+  return result;
+}
+
+// A file that is no ELF file, or of another machine, has no interpreter.
+FoundRuntime TableLoader::Work::find_runtime(const MappedFile& file) {
+  const auto found = parser_->find_runtime(file.fd.get());
+  if (found) return *found;
+  switch (found.error().code) {
+    case ErrorCode::kMalformed:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kTooLarge:
+      return {};
+    default:
+      return {.verdict = RuntimeVerdict::kMalformed};
+  }
 }
 
 Result<LoadResult> TableLoader::Work::try_load(const MappedFile& file) {

@@ -52,6 +52,7 @@ UnwindTables::SharedTable::SharedTable(const SharedTable& other, std::pmr::memor
       payer(other.payer),
       refusal(other.refusal),
       pinned(other.pinned),
+      runtime(other.runtime),
       process(other.process),
       changed_ns(other.changed_ns),
       next_check_ns(other.next_check_ns),
@@ -61,10 +62,11 @@ UnwindTables::SharedTable::SharedTable(const SharedTable& other, std::pmr::memor
       entries(other.entries, memory) {}
 
 UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits,
-                           ProcessUsers::IsGone is_gone)
+                           ProcessUsers::IsGone is_gone, OnRemoved on_removed)
     : limits_(limits),
       maps_(std::move(maps)),
       is_gone_(std::move(is_gone)),
+      on_removed_(std::move(on_removed)),
       arenas_(*maps_, limits.max_bytes, limits.arena_words),
       rules_(maps_->rules()),
       budget_({.words = arenas_.words_in_all(), .entries = limits.max_entries}) {
@@ -91,6 +93,7 @@ bool UnwindTables::share(const MappedCode& file, const std::string& content) {
   // Also a table in use is evicted for others from a user over the share.
   const auto kept = known_->by_content.find(content);
   if (kept == known_->by_content.end()) return false;
+  if (kept->second->runtime == 0) kept->second->runtime = file.runtime;
   if (has_room) add_file(kept->second, file);
   return true;
 }
@@ -159,6 +162,7 @@ void UnwindTables::take_over(SharedTable& shared, std::uint32_t payer) {
 void UnwindTables::add_table(const MappedCode& file, SharedTable shared) {
   shared.changed_ns = now_ns_;
   shared.pinned = file.pinned;
+  shared.runtime = file.runtime;
   shared.process = file.process;
   const auto added = known_->tables.insert(known_->tables.end(), std::move(shared));
   if (!added->content.empty()) known_->by_content.emplace(added->content, added);
@@ -189,10 +193,12 @@ void UnwindTables::add_entries(SharedTable& shared, const FileKey& file,
   for (std::size_t number = 0; number < missing.size(); ++number) {
     if (!missing[number]) continue;
     const auto region = std::ranges::find(shared.regions, number, &PlacedRegion::number);
-    profd_table none{};
-    none.state = PROFD_TABLE_NONE;
+    profd_table table{};
+    table.state = PROFD_TABLE_NONE;
+    if (region != shared.regions.end()) table = region->table;
+    table.runtime = shared.runtime;
     // The budget keeps the map from being full; if put() fails anyway, stacks stay deferred.
-    (void)maps_->put(key_of(file, number), region != shared.regions.end() ? region->table : none);
+    (void)maps_->put(key_of(file, number), table);
   }
   shared.entries.at(file) |= missing;
   budget_.add(shared.payer, use);
@@ -369,7 +375,10 @@ UnwindTables::SharedTables UnwindTables::unpublish(const FileKey& file) {
 // The programs do not find the table any more from the next generation on.
 void UnwindTables::unpublish(SharedTables::iterator shared, SharedTables& removed) {
   for_each_key(shared->entries, [&](const profd_table_key& key) { maps_->erase(key); });
-  for (const auto& [file, regions] : shared->entries) known_->by_file.erase(file);
+  for (const auto& [file, regions] : shared->entries) {
+    known_->by_file.erase(file);
+    if (on_removed_) on_removed_(file);
+  }
   if (!shared->content.empty()) known_->by_content.erase(shared->content);
   removed.splice(removed.end(), known_->tables, shared);
 }

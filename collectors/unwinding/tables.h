@@ -2,7 +2,8 @@
 // owner, build id and keyed digest) share one table.
 //
 // Every region of a known file that code is mapped from has a map entry, PROFD_TABLE_NONE if it has
-// no rows: a stack that meets a region without an entry is deferred. Memory, entries and rules are
+// no rows: a stack that meets a region without an entry is deferred. An entry has the number of the
+// file's interpreter too (collectors/interpreters/runtimes.h). Memory, entries and rules are
 // bounded (table_budget.h). The least recently sampled tables are evicted first. Those sampled in
 // the last kHot are evicted only from users over their share. What is not sampled for kUnused is
 // forgotten, with the memory that it took: refused files, tables of users, which are in the cache
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -72,8 +74,11 @@ class UnwindTables {
   // How often the programs are made to drop their caches, so that they update the times of use.
   static constexpr std::chrono::seconds kRefreshInterval{10};
 
+  // Is called for each file whose table or refusal is removed.
+  using OnRemoved = std::function<void(const FileKey&)>;
+
   UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits,
-               ProcessUsers::IsGone is_gone = profd::is_gone);
+               ProcessUsers::IsGone is_gone = profd::is_gone, OnRemoved on_removed = {});
 
   enum class State {
     kUnknown,  // neither installed nor refused, or evicted since
@@ -145,6 +150,7 @@ class UnwindTables {
     std::uint32_t payer;
     std::optional<Refusal> refusal{};
     bool pinned = false;
+    std::uint16_t runtime = 0;            // of the interpreter; files of equal content have one
     std::optional<ProcessKey> process{};  // of JIT code
     std::uint64_t changed_ns = 0;         // when an entry was last added
     std::uint64_t next_check_ns = 0;      // whether it is used
@@ -202,6 +208,7 @@ class UnwindTables {
   UnwindTablesLimits limits_;
   std::unique_ptr<TableMaps> maps_;
   ProcessUsers::IsGone is_gone_;
+  OnRemoved on_removed_;  // empty: nobody is called
   TableArenas arenas_;
   RuleDictionary rules_;
   TableBudget budget_;

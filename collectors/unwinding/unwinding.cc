@@ -10,6 +10,7 @@
 #include "collectors/files/debug_files.h"
 #include "collectors/files/vdso.h"
 #include "collectors/host/user_refusals.h"
+#include "collectors/interpreters/maps.h"
 #include "collectors/unwinding/nanoseconds.h"
 
 namespace profd {
@@ -75,22 +76,28 @@ Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, Map
                                                    SampleSink& next) {
   auto maps = open_table_maps(programs);
   if (!maps) return maps.error();
+  auto interpreter_maps = open_interpreter_maps(programs);
+  if (!interpreter_maps) return interpreter_maps.error();
   auto loader =
       TableLoader::start({.cache_directory = options.cache_directory, .debug_root = kDebugRoot});
   if (!loader) return loader.error();
   std::unique_ptr<Unwinding> unwinding(
-      new Unwinding(files, std::move(*maps), std::move(*loader), options, next));
+      new Unwinding(files, std::move(*maps),
+                    std::make_unique<Runtimes>(std::move(*interpreter_maps)), std::move(*loader),
+                    options, next));
   unwinding->load_vdso();
   unwinding->load_running_code(programs);
   return unwinding;
 }
 
 Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
-                     std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
-                     SampleSink& next)
+                     std::unique_ptr<Runtimes> runtimes, std::unique_ptr<TableLoader> loader,
+                     const UnwindingOptions& options, SampleSink& next)
     : files_(files),
       refusals_(options.refusals),
-      tables_(std::move(maps), {.max_bytes = options.max_bytes}),
+      runtimes_(std::move(runtimes)),
+      tables_(std::move(maps), {.max_bytes = options.max_bytes}, profd::is_gone,
+              [this](const FileKey& file) { runtimes_->remove(file); }),
       next_(next),
       deferred_(
           tables_, mappings_,
@@ -336,7 +343,9 @@ void Unwinding::load(const MappedCode& file, const std::shared_ptr<const MappedF
 void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
   count_refusal(file, reason);
   if (is_worth_another_load(reason)) {
-    late_tables_.add(file.key, file.payer, file, Clock::now());
+    MappedCode later = file;
+    later.runtime = 0;  // the number may be another file's by then
+    late_tables_.add(file.key, file.payer, std::move(later), Clock::now());
   } else {
     late_tables_.remove(file.key);
   }
@@ -422,7 +431,8 @@ bool Unwinding::install_results(Clock::time_point end) {
 void Unwinding::install(LoadResult result) {
   const auto known = loading_.find(result.file);
   if (known == loading_.end()) return;
-  const MappedCode file = known->second;
+  MappedCode file = known->second;
+  file.runtime = runtime_number(result, file.payer);
   std::optional<TableRefusal> refusal = result.refusal;
   if (result.table) {
     const UnwindTableView& table = result.table->view;
@@ -436,6 +446,15 @@ void Unwinding::install(LoadResult result) {
   } else {
     late_tables_.remove(file.key);
   }
+  // Without room for the file itself, nothing removes it later.
+  if (tables_.state(file.key) == UnwindTables::State::kUnknown) runtimes_->remove(file.key);
+}
+
+// Once for each file, before an entry has the number. JIT code has no interpreter.
+std::uint16_t Unwinding::runtime_number(const LoadResult& result, std::uint32_t payer) {
+  if (result.encode) return 0;
+  const auto file = files_.find(result.file);
+  return runtimes_->add(result.file, result.runtime, file ? file->path : std::string(), payer);
 }
 
 UnwindStats Unwinding::stats() const {

@@ -27,6 +27,7 @@
 #include "collectors/bpf/record.h"
 #include "collectors/files/mapped_files.h"
 #include "collectors/files/retry_queue.h"
+#include "collectors/interpreters/runtimes.h"
 #include "collectors/unwinding/deferred_unwinder.h"
 #include "collectors/unwinding/options.h"
 #include "collectors/unwinding/process_mappings.h"
@@ -73,7 +74,8 @@ class Unwinding {
 
  private:
   Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
-            std::unique_ptr<TableLoader> loader, const UnwindingOptions& options, SampleSink& next);
+            std::unique_ptr<Runtimes> runtimes, std::unique_ptr<TableLoader> loader,
+            const UnwindingOptions& options, SampleSink& next);
   void on(const SampleView& sample) noexcept;
   void on(const DeferredSampleView& sample) noexcept;
   void on(const MappingView& mapping) noexcept;
@@ -115,10 +117,12 @@ class Unwinding {
   bool install_results(Clock::time_point end);
   bool install_late_jit_tables(Clock::time_point end);
   void install(LoadResult result);
+  [[nodiscard]] std::uint16_t runtime_number(const LoadResult& result, std::uint32_t payer);
   [[nodiscard]] bool keep_until_room(LoadResult& result, TableRefusal refusal);
 
   MappedFiles& files_;
   UserRefusals* refusals_;
+  std::unique_ptr<Runtimes> runtimes_;  // of the files in tables_
   UnwindTables tables_;
   ProcessMappings mappings_;
   std::map<FileKey, MappedCode> loading_;

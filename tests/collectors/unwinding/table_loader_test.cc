@@ -19,6 +19,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/formats/python/made_python.h"
+
 namespace profd {
 namespace {
 
@@ -160,6 +162,21 @@ TEST_F(TableLoaderTest, ACopyHasTheSameContentAndIsStoredOnce) {
   EXPECT_EQ(copy.content, original.content);
   EXPECT_EQ(copy.table->bytes, original.table->bytes);
   EXPECT_EQ(cached(), 1U);
+}
+
+TEST_F(TableLoaderTest, TheInterpreterOfAFileComesWithItsTable) {
+  const fs::path python = directory_ / "python";
+  std::ofstream(python, std::ios::binary) << test::MadePython(11).bytes();
+  const LoadResult made = load(python);
+  EXPECT_EQ(made.runtime.verdict, RuntimeVerdict::kKnown);
+  EXPECT_EQ(made.runtime.version, 0x030b02U);
+  EXPECT_EQ(made.runtime.runtime.code_type,
+            test::MadePython::kBase + test::MadePython::kCodeType);
+  const LoadResult kept = load(python);  // its rows are those in the cache
+  EXPECT_EQ(kept.runtime.verdict, RuntimeVerdict::kKnown);
+  EXPECT_EQ(load("/proc/self/exe").runtime.verdict, RuntimeVerdict::kNone);
+  EXPECT_EQ(load("/etc/passwd").runtime.verdict, RuntimeVerdict::kNone);
+  EXPECT_EQ(loader_->parser_restarts(), 0U);
 }
 
 TEST_F(TableLoaderTest, EqualFilesOfDifferentOwnersHaveDifferentContent) {

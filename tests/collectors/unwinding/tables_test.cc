@@ -114,6 +114,49 @@ profd_rule look_up(const FakeMapsState& state, const profd_table& table, std::ui
                                                 : decode_inline_rule(code);
 }
 
+TEST_F(UnwindTablesTest, EntriesHaveTheNumberOfTheInterpreter) {
+  MappedCode code = file(1, kRoot, 3);
+  code.runtime = 7;
+  ASSERT_FALSE(install(code, "content", table_of({{0x1010, rule(8)}})));
+  EXPECT_EQ(entry(code, 0)->state, PROFD_TABLE_READY);
+  EXPECT_EQ(entry(code, 0)->runtime, 7);
+  EXPECT_EQ(entry(code, 1)->state, PROFD_TABLE_NONE);
+  EXPECT_EQ(entry(code, 1)->runtime, 7);
+  // What is mapped later does not come with the number.
+  tables_.cover(file(1, kRoot, 4));
+  EXPECT_EQ(entry(code, 2)->runtime, 7);
+  MappedCode refused = file(2);
+  refused.runtime = 8;
+  EXPECT_TRUE(tables_.refuse(refused, TableRefusal::kTooLarge));
+  EXPECT_EQ(entry(refused, 0)->runtime, 8);
+  MappedCode copy = file(3);
+  copy.runtime = 7;
+  EXPECT_TRUE(tables_.share(copy, "content"));
+  EXPECT_EQ(entry(copy, 0)->runtime, 7);
+}
+
+TEST_F(UnwindTablesTest, TheFilesThatAreRemovedAreReported) {
+  std::vector<std::uint64_t> removed;
+  UnwindTables tables(
+      std::make_unique<FakeTableMaps>(state_), kLimits, [](const ProcessKey&) { return false; },
+      [&removed](const FileKey& key) { removed.push_back(key.inode); });
+  tables.tick(now_ns_);
+  const std::string encoded = table_of({{0x1010, rule(8)}});
+  const auto view = read_unwind_table(encoded);
+  ASSERT_TRUE(view);
+  ASSERT_FALSE(tables.install(file(1, kUser), "content", *view));
+  ASSERT_TRUE(tables.share(file(2, kUser), "content"));
+  EXPECT_TRUE(tables.refuse(file(3), TableRefusal::kTooLarge));
+  EXPECT_TRUE(removed.empty());
+  tables.forget({.inode = 3, .size_bytes = kRegion * 8});
+  EXPECT_EQ(removed, (std::vector<std::uint64_t>{3}));
+  // What is not sampled is forgotten, with all files of the table.
+  for (std::uint64_t seconds = 0; seconds < 300 && removed.size() < 3; seconds += 10) {
+    tables.tick(now_ns_ += 10 * kSecond);
+  }
+  EXPECT_EQ(removed, (std::vector<std::uint64_t>{3, 1, 2}));
+}
+
 TEST_F(UnwindTablesTest, RowsAreFoundAtTheirFileOffsets) {
   const std::vector<std::pair<std::uint64_t, profd_rule>> rows = {{0x1010, rule(8)},
                                                                   {0x1013, rule(123457)},
