@@ -6,6 +6,7 @@
 
 #include "formats/elf/exported_symbols.h"
 #include "formats/python/layouts.h"
+#include "formats/unwind/other_part.h"
 
 namespace profd {
 namespace {
@@ -96,6 +97,10 @@ class PythonRecognition {
     const auto libc = find_libc();
     if (!libc || !find_slots(runtime)) return RuntimeVerdict::kNoThreadState;
     runtime.libc = *libc;
+    // Last, since it costs more than all else.
+    const FunctionPart part =
+        find_other_part(file_, symbols_[kEvalSymbol]->st_value, runtime.loop[0].bytes);
+    runtime.loop[1] = {.start = part.start, .bytes = part.bytes};
     return RuntimeVerdict::kKnown;
   }
 
