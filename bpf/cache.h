@@ -46,7 +46,7 @@ struct profd_span {
 	__u32 buckets_at;
 	__u32 first_bucket;
 	__u32 bucket_count;
-	__u32 reserved;
+	__u32 runtime; /* the interpreter in the file, by number; 0: none. Valid for all of `rows` */
 };
 
 #define PROFD_SPANS 8
@@ -61,6 +61,10 @@ struct profd_space {
 	__u32 table_generation;
 	__u32 span_count;
 	__u32 next_span; /* to replace */
+	/* The interpreter of the span that was added last and had one; 0: none. */
+	__u32 runtime;
+	__u32 reserved;
+	__u64 runtime_base; /* where its file would begin: address - offset in the file */
 	struct profd_span spans[PROFD_SPANS];
 };
 
@@ -142,6 +146,8 @@ static __always_inline void profd_reset_space(struct profd_space *space,
 	space->table_generation = scratch->table_generation;
 	space->span_count = 0;
 	space->next_span = 0;
+	space->runtime = 0;
+	space->runtime_base = 0;
 }
 
 /* Selects the cached space of the current task, and resets it if it is not valid. */

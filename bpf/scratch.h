@@ -30,6 +30,7 @@ struct profd_walk {
 	__u32 span_offset; /* of its start within the file region */
 	__u32 span_number; /* number of its table */
 	__u32 span_rows;   /* profd_rows */
+	__u32 span_runtime; /* of profd_span */
 	__u32 span;	   /* index in profd_space.spans */
 	__u32 mapping;	   /* index in the sample's list of mapping ids */
 

@@ -83,11 +83,25 @@ static __always_inline void profd_find_table(struct profd_scratch *scratch, stru
 	span->buckets_at = table->buckets_at;
 	span->first_bucket = table->first_bucket;
 	span->bucket_count = table->bucket_count;
+	span->runtime = table->runtime;
+}
+
+/* Notes the interpreter of a span of the described mapping. */
+static __always_inline void profd_note_runtime(const struct profd_scratch *scratch,
+					       struct profd_space *space,
+					       const struct profd_span *span)
+{
+	const struct profd_mapping *mapping = &scratch->mapping;
+
+	if (!span->runtime)
+		return;
+	space->runtime = span->runtime;
+	space->runtime_base = mapping->start - mapping->file_offset;
 }
 
 /* Fills in the span of the described mapping around pc. */
 static __always_inline void profd_fill_span(struct profd_scratch *scratch, __u64 pc,
-					    struct profd_span *span)
+					    struct profd_space *space, struct profd_span *span)
 {
 	const struct profd_mapping *mapping = &scratch->mapping;
 	/* The rows of JIT code are keyed by address. */
@@ -96,10 +110,12 @@ static __always_inline void profd_fill_span(struct profd_scratch *scratch, __u64
 
 	span->mapping_id = mapping->id;
 	span->number = 0;
+	span->runtime = 0;
 	if (scratch->table_generation &&
 	    profd_cut_span(mapping, file_offset, pc, span, &scratch->table_key.region)) {
 		profd_fill_table_key(scratch);
 		profd_find_table(scratch, span);
+		profd_note_runtime(scratch, space, span);
 		return;
 	}
 	span->start = mapping->start;
@@ -125,7 +141,7 @@ static __always_inline __u32 profd_add_span(struct profd_scratch *scratch,
 	/* If the record could not be sent, the next tick must find the mapping and try again. */
 	if (!profd_announce_mapping(scratch, cache))
 		space->mm = 0;
-	profd_fill_span(scratch, pc, &space->spans[place]);
+	profd_fill_span(scratch, pc, space, &space->spans[place]);
 	space->next_span = place + 1;
 	if (space->span_count < PROFD_SPANS)
 		space->span_count++;
@@ -174,6 +190,7 @@ __noinline int profd_enter_span(__u64 pc)
 	walk->span_offset = span->offset;
 	walk->span_number = span->number;
 	walk->span_rows = span->rows;
+	walk->span_runtime = span->runtime;
 	walk->mapping = profd_list_mapping(span->mapping_id);
 	return 0;
 }

@@ -166,7 +166,8 @@ void UnwindTest::install(const FileKey& file, const std::vector<UnwindRow>& rows
                                                         .buckets_at = words_used_,
                                                         .first_bucket = region.header.first_bucket,
                                                         .bucket_count = region.header.bucket_count,
-                                                        .state = PROFD_TABLE_READY});
+                                                        .state = PROFD_TABLE_READY,
+                                                        .runtime = runtime_});
     ASSERT_TRUE(put) << put.error().message;
     words_used_ += static_cast<std::uint32_t>(region.bucket_starts.size() + region.rows.size());
   }
@@ -181,6 +182,7 @@ void UnwindTest::rewrite(const std::vector<UnwindRow>& rows) {
 void UnwindTest::install_none(const FileKey& file) {
   profd_table table{};
   table.state = PROFD_TABLE_NONE;
+  table.runtime = runtime_;
   ASSERT_TRUE(maps_->put(key_of(file, 0), table));
 }
 

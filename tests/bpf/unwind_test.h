@@ -60,6 +60,7 @@ class UnwindTest : public testing::Test {
   RecordingSink sink_;
   std::string directory_;  // for files of the test
   std::size_t ring_bytes_ = std::size_t{1} << 20;
+  std::uint16_t runtime_ = 0;  // of the files whose tables are installed
 
  private:
   class Records;
