@@ -76,20 +76,6 @@ static __always_inline __u64 profd_draw_id(struct profd_switch_state *here, __u6
 	return cpu << PROFD_ID_BITS | (number & ((1ULL << PROFD_ID_BITS) - 1));
 }
 
-/* The last quarter of the ring is for ticks alone: no storm of switches can take it. */
-static __always_inline bool profd_is_for_ticks(void *ring)
-{
-	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >=
-	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 4 * 3;
-}
-
-/* The eighth before that is for the ends of blocks, which are short. */
-static __always_inline bool profd_is_for_ends(void *ring)
-{
-	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >=
-	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 8 * 5;
-}
-
 /* Whether the ring has no room for the start of a block, or a whole one, of these sessions. */
 static __always_inline bool profd_is_over_share(void *ring, const struct profd_filter *filter,
 						__u32 sessions)

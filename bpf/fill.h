@@ -8,6 +8,7 @@
 
 #include "bpf/deferred.h"
 #include "bpf/identity.h"
+#include "bpf/interpreted_stack.h"
 #include "bpf/unwind.h"
 
 /* `hit_user`: the event was in user mode. */
@@ -45,6 +46,7 @@ static __always_inline void profd_start_sample(struct profd_scratch *scratch,
 	sample->mapping_count = 0;
 	sample->user_end = PROFD_END_NO_USER_STACK;
 	sample->deferred_words = 0;
+	sample->interpreted = PROFD_INTERPRETED_NONE;
 	scratch->mapping_count = 0;
 }
 
@@ -78,8 +80,9 @@ static __always_inline void profd_fill_user_part(struct profd_scratch *scratch,
 						 struct pt_regs___kernel *regs)
 {
 	struct profd_sample *sample = &scratch->sample;
+	bool has_user_stack = sample->context <= PROFD_CONTEXT_TRAP;
 
-	if (sample->context <= PROFD_CONTEXT_TRAP) {
+	if (has_user_stack) {
 		profd_enter_space(scratch, cache, task);
 		profd_walk_user(scratch, cache, regs);
 	}
@@ -87,6 +90,8 @@ static __always_inline void profd_fill_user_part(struct profd_scratch *scratch,
 	if (sample->user_end == PROFD_END_DEFERRED)
 		profd_append_deferred(sample->kernel_frames + sample->user_frames +
 				      sample->mapping_count);
+	if (has_user_stack && profd_may_interpret(scratch, cache))
+		profd_send_interpreted(sample->sessions);
 }
 
 /* The size of the record, bounded for the verifier. */

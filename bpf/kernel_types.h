@@ -259,6 +259,10 @@ struct sched_entity {
 	__u64 sum_exec_runtime;
 };
 
+struct thread_struct {
+	unsigned long fsbase; /* of the current task too: libraries don't set it by WRFSBASE */
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
@@ -279,6 +283,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	void *bpf_storage; /* of all maps; NULL: the task has none */
+	struct thread_struct thread;
 };
 
 struct seq_file;

@@ -37,6 +37,20 @@ static __always_inline bool profd_is_half_full(void *ring)
 	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 2;
 }
 
+/* The last quarter of the ring is for ticks alone: no storm of switches can take it. */
+static __always_inline bool profd_is_for_ticks(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >=
+	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 4 * 3;
+}
+
+/* The eighth before that is for the ends of blocks, which are short. */
+static __always_inline bool profd_is_for_ends(void *ring)
+{
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >=
+	       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 8 * 5;
+}
+
 static __always_inline __u64 profd_wake_when_half_full(void *ring)
 {
 	return profd_is_half_full(ring) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;

@@ -41,6 +41,11 @@ struct profd_walk {
 	__u32 frames;
 	__u32 end;		      /* profd_user_end */
 	__u32 callee_was_interrupted; /* 1: a row led here from an interrupted frame */
+
+	/* Of the interpreted frames (interpreters.h). */
+	__u32 interpreted; /* 1: their chain was walked */
+	__u32 by_loop;	   /* 1: segments remain that have no anchor */
+	__u64 anchor;	   /* of the next segment; 0: none */
 };
 
 /*

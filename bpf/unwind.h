@@ -8,6 +8,7 @@
 #define PROFD_UNWIND_H
 
 #include "bpf/frame.h"
+#include "bpf/interpreters.h"
 #include "bpf/rules.h"
 #include "bpf/spans.h"
 
@@ -140,8 +141,13 @@ static long profd_walk_frame(__u32 index, struct profd_walk_context *context)
 		if (!walk->frames)
 			profd_push_frame(scratch, PROFD_NO_MAPPING);
 	} else {
+		__u64 sp = walk->sp;
+
 		profd_push_frame(scratch, walk->mapping);
 		end = profd_step(scratch, context->cache, pc);
+		/* Behind the step, which says where the frame ends. */
+		if (walk->span_runtime && profd_concerns_interpreter(walk))
+			profd_pass_interpreter_frame(sp, pc, end ? 0 : walk->sp);
 	}
 	if (!end)
 		return 0;
@@ -166,6 +172,10 @@ static __always_inline void profd_walk_user(struct profd_scratch *scratch,
 	walk->how = sample->context == PROFD_CONTEXT_SYSCALL ? PROFD_FRAME_SYSCALL
 							     : PROFD_FRAME_INTERRUPTED;
 	walk->span_bytes = 0;
+	walk->span_runtime = 0;
+	walk->interpreted = 0;
+	walk->by_loop = 0;
+	walk->anchor = 0;
 	walk->signal_frames = 0;
 	walk->span_searches = 0;
 	walk->callee_was_interrupted = 0;
