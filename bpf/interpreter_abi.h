@@ -78,10 +78,10 @@ struct profd_layout {
 	__u64 words[PROFD_LAYOUT_BYTES / 8];
 };
 
-/* Limits of one stack: those of the leaf stay. */
+/* Limits of one stack: those of the leaf stay. Before CPython 3.11, each frame is a segment. */
 #define PROFD_MAX_INTERPRETED_FRAMES 512
-#define PROFD_MAX_SEGMENTS 64
-#define PROFD_MAX_INTERPRETED_ENTRIES (PROFD_MAX_INTERPRETED_FRAMES + PROFD_MAX_SEGMENTS)
+#define PROFD_MAX_SEGMENTS 256
+#define PROFD_MAX_INTERPRETED_ENTRIES 576 /* frames and boundaries */
 
 enum profd_interpreted_entry_kind {
 	PROFD_ENTRY_FRAME = 0,

@@ -79,12 +79,6 @@ struct profd_code_memo {
 	__u32 reserved;
 };
 
-struct profd_segment {
-	__u64 anchor;
-	__u32 entry; /* its boundary in `entries` */
-	__u32 reserved;
-};
-
 struct profd_interpreter {
 	/* Set by the bones before begin. */
 	struct profd_runtime runtime;
@@ -128,7 +122,7 @@ struct profd_interpreter {
 	__u64 code[2 * 256 / 8];
 
 	struct profd_code_memo memo[PROFD_CODE_MEMO];
-	struct profd_segment segments[PROFD_MAX_SEGMENTS];
+	__u16 segments[PROFD_MAX_SEGMENTS]; /* their boundaries, in `entries` */
 	__u64 codes[PROFD_MAX_INTERPRETED_ENTRIES]; /* the address of each frame's code; boundary: 0 */
 
 	/* The record. */
@@ -261,8 +255,7 @@ static __always_inline bool profd_add_boundary(struct profd_interpreter *at, __u
 	at->entries[place].position = PROFD_NOT_MET;
 	at->entries[place].kind = PROFD_ENTRY_BOUNDARY;
 	at->codes[place] = 0;
-	at->segments[number].anchor = anchor;
-	at->segments[number].entry = (__u32)place;
+	at->segments[number] = (__u16)place;
 	at->last_anchor = anchor;
 	at->entry_count = (__u32)place + 1;
 	at->segment_count = (__u32)number + 1;

@@ -94,6 +94,19 @@ static __always_inline __u32 profd_begin_chain(struct profd_interpreter *at)
 	return failure ? failure : profd_python_begin(at);
 }
 
+/* The boundary of a segment. */
+static __always_inline struct profd_interpreted_entry *
+profd_boundary_of(struct profd_interpreter *at, __u64 number)
+{
+	barrier_var(number);
+	__u64 place = at->segments[number & (PROFD_MAX_SEGMENTS - 1)];
+
+	barrier_var(place);
+	if (place >= PROFD_MAX_INTERPRETED_ENTRIES)
+		place = 0; /* never true; a bound for the verifier */
+	return &at->entries[place];
+}
+
 struct profd_chain_context {
 	struct profd_interpreter *at;
 };
@@ -115,13 +128,15 @@ __noinline int profd_walk_interpreter(__u64 sp, __u64 pc, __u64 cfa)
 	if (!profd_with_interpreters || !at || !scratch || !cache ||
 	    scratch->space > PROFD_UNCACHED_SPACE)
 		return 0;
+	const struct profd_space *space = &cache->spaces[scratch->space];
 	struct profd_chain_context context = {.at = at};
 	struct profd_walk *walk = &scratch->walk;
 
+	barrier_var(space); /* otherwise clang might read the index again, behind the check */
 	walk->interpreted = 1;
 	profd_reset_chain(at);
 	at->begin = PROFD_BEGIN_NO_RUNTIME;
-	if (!profd_copy_runtime(at, &cache->spaces[scratch->space]))
+	if (!profd_copy_runtime(at, space))
 		return 0;
 	at->process_hash = profd_hash_process(&scratch->sample.process);
 	at->is_leaf = pc && walk->frames == 1;
@@ -133,24 +148,8 @@ __noinline int profd_walk_interpreter(__u64 sp, __u64 pc, __u64 cfa)
 		return 0;
 	bpf_loop(PROFD_MAX_INTERPRETED_ENTRIES + 1, profd_chain_step, &context, 0);
 	walk->by_loop = profd_goes_by_loop(at);
-	walk->anchor = at->segment_count ? at->segments[0].anchor : 0;
+	walk->anchor = at->segment_count ? profd_boundary_of(at, 0)->value : 0;
 	return 0;
-}
-
-/* Makes the native frame that the walk pushed last the loop of the next segment. */
-static __always_inline void profd_meet_segment(struct profd_interpreter *at,
-					       const struct profd_walk *walk)
-{
-	__u64 number = at->met;
-
-	barrier_var(number);
-	if (number >= PROFD_MAX_SEGMENTS)
-		return; /* never true; a bound for the verifier */
-	__u64 place = at->segments[number].entry;
-
-	barrier_var(place);
-	if (place < PROFD_MAX_INTERPRETED_ENTRIES)
-		at->entries[place].position = walk->frames - 1;
 }
 
 /* Of an interpreter without anchors: each frame of the loop is the next segment's. */
@@ -163,7 +162,8 @@ static __always_inline void profd_pass_loop(struct profd_interpreter *at, struct
 	}
 	if (!profd_is_loop(at, profd_file_offset_of(at, pc)))
 		return;
-	profd_meet_segment(at, walk);
+	/* The native frame that the walk pushed last. */
+	profd_boundary_of(at, at->met)->position = walk->frames - 1;
 	at->met++;
 }
 
@@ -181,20 +181,18 @@ static __always_inline void profd_pass_anchors(struct profd_interpreter *at,
 	if (cfa <= sp || at->last_anchor < sp)
 		return;
 	for (__u32 i = 0; i < PROFD_MAX_PASSED_ANCHORS; i++) {
-		__u64 number = at->met;
-
-		barrier_var(number);
-		if (number >= PROFD_MAX_SEGMENTS || number >= at->segment_count) {
+		if (at->met >= at->segment_count) {
 			walk->anchor = 0;
 			return;
 		}
-		__u64 anchor = at->segments[number].anchor;
+		struct profd_interpreted_entry *boundary = profd_boundary_of(at, at->met);
+		__u64 anchor = boundary->value;
 
 		walk->anchor = anchor;
 		if (anchor >= cfa)
 			return;
 		if (anchor >= sp && !is_met) {
-			profd_meet_segment(at, walk);
+			boundary->position = walk->frames - 1;
 			is_met = true;
 		}
 		at->met++;
