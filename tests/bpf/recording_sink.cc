@@ -69,6 +69,25 @@ void RecordingSink::forget() {
   announced_.clear();
 }
 
+void RecordingSink::on_interpreted(const InterpretedStackView& stack) noexcept {
+  interpreted.push_back({.process = stack.process,
+                         .time_ns = stack.time_ns,
+                         .cpu = stack.cpu,
+                         .end = stack.end,
+                         .of_block = stack.of_block,
+                         .entries = {stack.entries.begin(), stack.entries.end()}});
+}
+
+void RecordingSink::on_code(const InterpretedCodeView& code) noexcept {
+  const auto text = [&](std::size_t which) { return std::string(code.code.texts.at(which).bytes); };
+  codes[code.id] = {.name = text(PROFD_CODE_NAME),
+                    .qualifier = text(PROFD_CODE_QUALIFIER),
+                    .file = text(PROFD_CODE_FILE),
+                    .lines = text(PROFD_CODE_LINES),
+                    .first_line = code.code.first_line,
+                    .units = code.code.units};
+}
+
 std::vector<const StoredSample*> RecordingSink::of_process(std::uint32_t tgid) const {
   std::vector<const StoredSample*> found;
   for (const StoredSample& sample : samples) {

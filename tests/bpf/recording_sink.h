@@ -55,6 +55,24 @@ struct StoredProcess {
   std::string cgroup;
 };
 
+struct StoredInterpreted {
+  ProcessKey process;
+  std::uint64_t time_ns;
+  std::uint32_t cpu;
+  profd_chain_end end;
+  bool of_block;
+  std::vector<profd_interpreted_entry> entries;
+};
+
+struct StoredCode {
+  std::string name;
+  std::string qualifier;
+  std::string file;
+  std::string lines;
+  std::uint32_t first_line = 0;
+  std::uint32_t units = 0;
+};
+
 class RecordingSink : public SampleSink {
  public:
   void on_sample(const SampleView& sample) noexcept override;
@@ -63,6 +81,9 @@ class RecordingSink : public SampleSink {
                   std::shared_ptr<const MappedFile> file) noexcept override;
   void on_process(const ProcessView& process) noexcept override;
   void on_unmap(const UnmapView& unmap) noexcept override { unmaps.push_back(unmap); }
+  // Only by UnwindTest: a Sampler keeps both.
+  void on_interpreted(const InterpretedStackView& stack) noexcept;
+  void on_code(const InterpretedCodeView& code) noexcept;
 
   // Forgets all mappings and processes, as user space may at the end of a session.
   void forget();
@@ -76,6 +97,8 @@ class RecordingSink : public SampleSink {
   std::map<std::uint64_t, StoredMapping> mappings;
   std::vector<StoredProcess> processes;
   std::vector<UnmapView> unmaps;
+  std::vector<StoredInterpreted> interpreted;
+  std::map<std::uint64_t, StoredCode> codes;  // by id
 
  private:
   void check_announced(const SampleView& sample);

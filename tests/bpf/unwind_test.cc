@@ -1,5 +1,6 @@
 #include "tests/bpf/unwind_test.h"
 
+#include <bpf/bpf.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "collectors/bpf/cpu_sums.h"
 #include "tests/bpf/sampling_test.h"
 
 namespace profd::test {
@@ -51,6 +53,8 @@ class UnwindTest::Records {
   void on(const UnmapView& unmap) noexcept { sink_.on_unmap(unmap); }
   void on(const BlockEndView&) noexcept {}
   void on(const WholeBlockView&) noexcept {}
+  void on(const InterpretedStackView& stack) noexcept { sink_.on_interpreted(stack); }
+  void on(const InterpretedCodeView& code) noexcept { sink_.on_code(code); }
 
   RecordingSink& sink_;
 };
@@ -195,6 +199,19 @@ void UnwindTest::raise_tables() {
 }
 
 std::uint64_t UnwindTest::used_ns(const FileKey& file) { return maps_->used_ns(key_of(file, 0)); }
+
+void UnwindTest::put(const char* map, std::uint32_t key, const void* value) {
+  const auto fd = programs_->map(map);
+  ASSERT_TRUE(fd) << fd.error().message;
+  ASSERT_EQ(bpf_map_update_elem(*fd, &key, value, BPF_ANY), 0) << map;
+}
+
+profd_counters UnwindTest::counters() {
+  const auto fd = programs_->map("profd_counters");
+  const auto sum = fd ? profd::sum_of_cpus<profd_counters>(*fd) : Result<profd_counters>(fd.error());
+  if (!sum) throw std::runtime_error(sum.error().message);
+  return *sum;
+}
 
 std::vector<const StoredSample*> UnwindTest::collect(std::size_t count,
                                                      const SampleCondition& condition) {

@@ -49,6 +49,10 @@ class UnwindTest : public testing::Test {
   // Starts a new generation of tables, for every tick that begins after the call.
   void raise_tables();
   std::uint64_t used_ns(const FileKey& file);
+  // Writes the value of a map of the programs.
+  void put(const char* map, std::uint32_t key, const void* value);
+  // Their sums over all CPUs.
+  profd_counters counters();
 
   // Drains until `count` samples that satisfy the condition have arrived since the call; fails
   // after a minute.
