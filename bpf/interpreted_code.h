@@ -3,9 +3,9 @@
  * The records of code objects, which are sent when a stack has one that was not announced. Leaf
  * first: what a tick leaves over, the next stack with it tries again.
  *
- * A program can make code objects without end. So a tick describes a few, and a CPU sends so many in
- * a second; all users but root together have three quarters of that, and one process a quarter. The
- * credits of mappings (credit.h) are another matter: names must not cost a user its mappings.
+ * A program can make code objects without end. So a tick describes a few, and a CPU sends so many
+ * in a second; all users but root together have three quarters of that, and one process a quarter.
+ * The credits of mappings (credit.h) are another matter: names must not cost a user its mappings.
  */
 #ifndef PROFD_INTERPRETED_CODE_H
 #define PROFD_INTERPRETED_CODE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The record of a sample's interpreted frames, which goes in front of the sample, and what a sample
- * says of it. Every stack that met an interpreter is counted once as sent, or by the reason why not.
+ * says of it. Every stack that met an interpreter is counted once as sent, or by the reason why
+ * not.
  */
 #ifndef PROFD_INTERPRETED_STACK_H
 #define PROFD_INTERPRETED_STACK_H

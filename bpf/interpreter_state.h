@@ -123,7 +123,7 @@ struct profd_interpreter {
 
 	struct profd_code_memo memo[PROFD_CODE_MEMO];
 	__u16 segments[PROFD_MAX_SEGMENTS]; /* their boundaries, in `entries` */
-	__u64 codes[PROFD_MAX_INTERPRETED_ENTRIES]; /* the address of each frame's code; boundary: 0 */
+	__u64 codes[PROFD_MAX_INTERPRETED_ENTRIES]; /* of each frame, its code's address; else 0 */
 
 	/* The record. */
 	struct profd_interpreted_stack stack;
@@ -213,8 +213,8 @@ static __always_inline bool profd_add_text(struct profd_interpreter *at, __u32 w
 	return true;
 }
 
-/* Adds a frame. False: the limit is reached. 64-bit numbers, of which Linux 6.1's verifier keeps the
- * bounds. */
+/* Adds a frame. False: the limit is reached. With 64-bit numbers, of which Linux 6.1's verifier
+ * keeps the bounds. */
 static __always_inline bool profd_add_frame(struct profd_interpreter *at, __u64 id, __u64 code,
 					    __u32 position)
 {

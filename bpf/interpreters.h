@@ -2,8 +2,8 @@
 /*
  * The walk over the interpreted frames of a stack, and its place in the walk of the native ones.
  *
- * The first native frame in a file with an interpreter starts it: the chain of interpreted frames is
- * walked at once, which gives the anchors of all segments in their order. From then on a native
+ * The first native frame in a file with an interpreter starts it: the chain of interpreted frames
+ * is walked at once, which gives the anchors of all segments in their order. From then on a native
  * frame that contains the next anchor is the loop of that segment, and its index goes to the
  * segment's boundary. The native walk does not depend on any of it.
  */
@@ -116,9 +116,9 @@ static long profd_chain_step(__u32 index, struct profd_chain_context *context)
 	return profd_python_step(context->at);
 }
 
-/* Walks the chain of the current thread. `pc`, `sp` and `cfa` are those of the native frame that met
- * the interpreter; pc is 0 where none did, and cfa is 0 where it is unknown. Global, so that it is
- * verified once and not in each iteration of the native walk. */
+/* Walks the chain of the current thread. `pc`, `sp` and `cfa` are those of the native frame that
+ * met the interpreter; pc is 0 where none did, and cfa is 0 where it is unknown. Global, so that it
+ * is verified once and not in each iteration of the native walk. */
 __noinline int profd_walk_interpreter(__u64 sp, __u64 pc, __u64 cfa)
 {
 	struct profd_interpreter *at = profd_interpreter_here();
@@ -170,9 +170,9 @@ static __always_inline void profd_pass_loop(struct profd_interpreter *at, struct
 /* More anchors are passed at the next frame in the file. */
 #define PROFD_MAX_PASSED_ANCHORS 16
 
-/* Goes to the first anchor that is not below the CFA. The frames of those below sp were not met: the
- * native walk stepped over them. But where all anchors are below, the walk is on another stack, from
- * which a signal frame may lead back. */
+/* Goes to the first anchor that is not below the CFA. The frames of those below sp were not met:
+ * the native walk stepped over them. But where all anchors are below, the walk is on another stack,
+ * from which a signal frame may lead back. */
 static __always_inline void profd_pass_anchors(struct profd_interpreter *at,
 					       struct profd_walk *walk, __u64 sp, __u64 cfa)
 {
@@ -199,8 +199,8 @@ static __always_inline void profd_pass_anchors(struct profd_interpreter *at,
 	}
 }
 
-/* Passes the native frame that the walk pushed last, whose file has an interpreter. `cfa` is 0 where
- * the walk ended with it. Global, so that it is verified once. */
+/* Passes the native frame that the walk pushed last, whose file has an interpreter. `cfa` is 0
+ * where the walk ended with it. Global, so that it is verified once. */
 __noinline int profd_pass_interpreter_frame(__u64 sp, __u64 pc, __u64 cfa)
 {
 	struct profd_interpreter *at = profd_interpreter_here();
@@ -219,8 +219,8 @@ __noinline int profd_pass_interpreter_frame(__u64 sp, __u64 pc, __u64 cfa)
 	return 0;
 }
 
-/* Whether a native frame at sp, whose file has an interpreter and from which the walk has stepped,
- * is of interest. An anchor of 0 is none. */
+/* Whether a native frame is of interest, whose file has an interpreter and from which the walk has
+ * stepped. An anchor of 0 is none. */
 static __always_inline bool profd_concerns_interpreter(const struct profd_walk *walk)
 {
 	return !walk->interpreted || walk->by_loop || walk->anchor - 1 < walk->sp - 1;

@@ -31,8 +31,8 @@ static __always_inline bool profd_python_is_in_prologue(const struct profd_inter
 	       at->cframe - at->leaf_sp < at->leaf_cfa - at->leaf_sp;
 }
 
-/* To the leaf frame by the thread's cframe. In the prologue the one before counts, and the loop that
- * begins is a segment without frames. */
+/* To the leaf frame by the thread's cframe. In the prologue the one before counts, and the loop
+ * that begins is a segment without frames. */
 static __always_inline __u32 profd_python_begin_by_cframe(struct profd_interpreter *at,
 							  const struct profd_python_layout *layout)
 {
@@ -82,8 +82,8 @@ static __always_inline bool profd_python_read_apart(struct profd_interpreter *at
 	return true;
 }
 
-/* Reads the window that ends with a frame: callers lie below it. Not beyond the frame's page, as the
- * one before may belong to somebody else, or be missing. */
+/* Reads the window that ends with a frame: callers lie below it. Not beyond the frame's page, as
+ * the one before may belong to somebody else, or be missing. */
 static __always_inline bool profd_python_read_window(struct profd_interpreter *at, __u64 frame,
 						     __u64 bytes)
 {
@@ -95,8 +95,7 @@ static __always_inline bool profd_python_read_window(struct profd_interpreter *a
 	gap &= PROFD_CHAIN_WINDOW_BYTES - 1;
 	at->window_low = ~0ULL;
 	if (!profd_chain_read(at, (char *)at->window + gap,
-			      (__u32)(PROFD_CHAIN_WINDOW_BYTES - gap), frame + bytes -
-				      (PROFD_CHAIN_WINDOW_BYTES - gap)))
+			      (__u32)(PROFD_CHAIN_WINDOW_BYTES - gap), start + gap))
 		return false;
 	at->window_start = start;
 	at->window_low = start + gap;
@@ -119,7 +118,8 @@ static __always_inline bool profd_python_load_frame(struct profd_interpreter *at
 		return false;
 	}
 	at->last_read = frame;
-	if (frame >= at->window_low && frame - at->window_start <= PROFD_CHAIN_WINDOW_BYTES - bytes) {
+	if (frame >= at->window_low &&
+	    frame - at->window_start <= PROFD_CHAIN_WINDOW_BYTES - bytes) {
 		at->place = (__u32)(frame - at->window_start);
 		return true;
 	}
@@ -172,7 +172,8 @@ static __always_inline bool profd_python_read_code(struct profd_interpreter *at,
 	return profd_code_word(at, layout->object_type) == at->bias + at->runtime.code_type;
 }
 
-/* The id of a code object, and its units of bytecode, 0: unknown. Returns 0 where the chain ends. */
+/* The id of a code object, and its units of bytecode (0: unknown). Returns 0 where the chain
+ * ends. */
 static __always_inline __u64 profd_python_id(struct profd_interpreter *at,
 					     const struct profd_python_layout *layout, __u64 code,
 					     __u64 *units)

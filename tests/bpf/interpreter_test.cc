@@ -139,7 +139,7 @@ TEST_F(InterpreterTest, CodeIsAnnouncedOnceUntilItsTagIsCleared) {
   }
   EXPECT_EQ(names, (std::set<std::string>{"f f forged.py abc 10 100", "g g forged.py abc 20 100",
                                           "h h forged.py abc 30 100"}));
-  // A move to another CPU between the look at a tag and its change may repeat one.
+  // A move to another CPU between the check of a tag and its change may repeat one.
   const std::uint64_t sent = count(PROFD_INTERPRETED_CODES_SENT);
   EXPECT_GE(sent, 3U);
   EXPECT_LE(sent, 6U);
