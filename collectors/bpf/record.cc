@@ -54,7 +54,8 @@ bool counts_are_valid(const profd_sample& sample) {
          sample.user_frames <= PROFD_MAX_USER_FRAMES &&
          sample.mapping_count <= PROFD_MAX_STACK_MAPPINGS && sample.user_end < PROFD_END_COUNT &&
          sample.context < PROFD_CONTEXT_COUNT && sample.event_set < PROFD_MAX_EVENT_SETS &&
-         sample.sessions != 0 && deferred_words_are_valid(sample);
+         sample.interpreted < PROFD_INTERPRETED_COUNT && sample.sessions != 0 &&
+         deferred_words_are_valid(sample);
 }
 
 // Every frame refers to a mapping of the list, or to none.
@@ -89,7 +90,8 @@ SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> wo
           .words = words,
           .kernel_frames = words.first(sample.kernel_frames),
           .user_frames = words.subspan(sample.kernel_frames, sample.user_frames),
-          .mapping_ids = words.last(sample.mapping_count)};
+          .mapping_ids = words.last(sample.mapping_count),
+          .interpreted = static_cast<profd_interpreted>(sample.interpreted)};
 }
 
 std::optional<Record> parse_sample(Bytes bytes) {
@@ -236,6 +238,104 @@ std::optional<Record> parse_whole_block(Bytes bytes) {
       .kernel_frames = std::span(reinterpret_cast<const std::uint64_t*>(bytes.data()), count)};
 }
 
+bool is_runtime_kind(std::uint8_t kind) {
+  return kind != PROFD_RUNTIME_NONE && kind < PROFD_RUNTIME_KIND_COUNT;
+}
+
+bool interpreted_stack_is_valid(const profd_interpreted_stack& stack) {
+  return stack.entries != 0 && stack.entries <= PROFD_MAX_INTERPRETED_ENTRIES &&
+         is_runtime_kind(stack.kind) && stack.layout < PROFD_MAX_LAYOUTS &&
+         stack.end < PROFD_CHAIN_END_COUNT && stack.of_block <= 1;
+}
+
+// The boundaries that the walk met: each lies further from the leaf than the one before, and so does
+// its native frame.
+bool entries_are_valid(std::span<const profd_interpreted_entry> entries) {
+  std::uint64_t last_anchor = 0;
+  std::uint32_t next_frame = 0;
+  for (const profd_interpreted_entry& entry : entries) {
+    if (entry.kind == PROFD_ENTRY_FRAME) {
+      if (entry.value == 0) return false;
+      continue;
+    }
+    if (entry.kind != PROFD_ENTRY_BOUNDARY) return false;
+    if (entry.position == PROFD_NOT_MET) continue;
+    if (entry.position < next_frame || entry.position >= PROFD_MAX_USER_FRAMES) return false;
+    if (entry.value != 0 && entry.value <= last_anchor) return false;
+    next_frame = entry.position + 1;
+    if (entry.value != 0) last_anchor = entry.value;
+  }
+  return true;
+}
+
+std::optional<Record> parse_interpreted_stack(Bytes bytes) {
+  profd_interpreted_stack stack;
+  if (!take(bytes, stack) || !interpreted_stack_is_valid(stack)) return std::nullopt;
+  const std::size_t count = stack.entries;
+  if (bytes.size() != count * sizeof(profd_interpreted_entry)) return std::nullopt;
+  // Size and alignment are checked, and the ring holds nothing but such entries here.
+  const std::span entries(reinterpret_cast<const profd_interpreted_entry*>(bytes.data()), count);
+  if (!entries_are_valid(entries)) return std::nullopt;
+  return InterpretedStackView{.process = to_process_key(stack.process),
+                              .time_ns = stack.time_ns,
+                              .cpu = stack.cpu,
+                              .kind = static_cast<profd_runtime_kind>(stack.kind),
+                              .layout = stack.layout,
+                              .end = static_cast<profd_chain_end>(stack.end),
+                              .of_block = stack.of_block != 0,
+                              .entries = entries};
+}
+
+// By profd_code_text.
+constexpr std::array<std::size_t, PROFD_CODE_TEXTS> kMaxTextBytes = {
+    PROFD_MAX_CODE_NAME_BYTES, PROFD_MAX_CODE_NAME_BYTES, PROFD_MAX_CODE_FILE_BYTES,
+    PROFD_MAX_CODE_LINES_BYTES};
+
+bool text_is_valid(std::uint8_t kind, std::size_t size, std::size_t max_size) {
+  if (size > max_size) return false;
+  switch (kind) {
+    case PROFD_TEXT_ABSENT:
+      return size == 0;
+    case PROFD_TEXT_UCS_2:
+    case PROFD_TEXT_UCS_4:
+      return size % kind == 0;
+    default:
+      return kind == PROFD_TEXT_LATIN_1 || kind == PROFD_TEXT_BYTES;
+  }
+}
+
+// Splits the texts behind a code object. False where they are not those that it announces.
+bool take_texts(Bytes bytes, const profd_interpreted_code& code,
+                std::array<RawText, PROFD_CODE_TEXTS>& texts) {
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::size_t size = code.text_bytes[i];
+    const std::uint8_t kind = code.text_kind[i];
+    if (size > bytes.size() || !text_is_valid(kind, size, kMaxTextBytes[i])) return false;
+    texts[i] = {.bytes = {reinterpret_cast<const char*>(bytes.data()), size}, .kind = kind};
+    bytes = bytes.subspan(size);
+  }
+  return bytes.empty();
+}
+
+std::optional<Record> parse_interpreted_code(Bytes bytes) {
+  profd_interpreted_code code;
+  if (!take(bytes, code) || code.id == 0 || !is_runtime_kind(code.kind) ||
+      code.layout >= PROFD_MAX_LAYOUTS || code.cut >= 1U << PROFD_CODE_TEXTS) {
+    return std::nullopt;
+  }
+  InterpretedCodeView view{.process = to_process_key(code.process),
+                           .time_ns = code.time_ns,
+                           .id = code.id,
+                           .code = {.kind = code.kind,
+                                    .layout = code.layout,
+                                    .cut = code.cut,
+                                    .address = code.address,
+                                    .first_line = code.first_line,
+                                    .units = code.units}};
+  if (!take_texts(bytes, code, view.code.texts)) return std::nullopt;
+  return view;
+}
+
 }  // namespace
 
 FileKey to_key(const profd_file_key& key) {
@@ -275,6 +375,10 @@ std::optional<Record> parse_record(Bytes bytes) {
       return parse_block_end(bytes);
     case PROFD_RECORD_WHOLE_BLOCK:
       return parse_whole_block(bytes);
+    case PROFD_RECORD_INTERPRETED_STACK:
+      return parse_interpreted_stack(bytes);
+    case PROFD_RECORD_INTERPRETED_CODE:
+      return parse_interpreted_code(bytes);
     default:
       return std::nullopt;
   }

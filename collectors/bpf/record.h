@@ -27,7 +27,7 @@ struct ring_buffer;
 namespace profd {
 
 using Record = std::variant<SampleView, DeferredSampleView, MappingView, ProcessView, UnmapView,
-                            BlockEndView, WholeBlockView>;
+                            BlockEndView, WholeBlockView, InterpretedStackView, InterpretedCodeView>;
 
 [[nodiscard]] FileKey to_key(const profd_file_key& key);
 [[nodiscard]] profd_file_key to_abi(const FileKey& key);

@@ -165,6 +165,8 @@ void Unwinding::on(const ProcessView& process) noexcept {
 }
 void Unwinding::on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
 void Unwinding::on(const BlockEndView& end) noexcept { next_.on_block_end(end); }
+void Unwinding::on(const InterpretedStackView& /*stack*/) noexcept {}
+void Unwinding::on(const InterpretedCodeView& /*code*/) noexcept {}
 
 // Its only user frame is the innermost one, as no memory of the process was read.
 void Unwinding::on(const WholeBlockView& block) noexcept {

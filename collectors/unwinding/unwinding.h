@@ -83,6 +83,8 @@ class Unwinding {
   void on(const UnmapView& unmap) noexcept;
   void on(const BlockEndView& end) noexcept;
   void on(const WholeBlockView& block) noexcept;
+  void on(const InterpretedStackView& stack) noexcept;
+  void on(const InterpretedCodeView& code) noexcept;
   // A mapping whose file is not open yet.
   struct LateMapping {
     CodeMapping mapping;

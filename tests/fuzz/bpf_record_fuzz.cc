@@ -95,6 +95,29 @@ struct Check {
     require(block.is_open == (block.id != 0), "an open block has an end to come");
     require(text_of(block.thread).size() <= PROFD_COMM_BYTES, "a thread's name ends");
   }
+  void operator()(const InterpretedStackView& stack) const {
+    require_within(std::as_bytes(stack.entries), record);
+    require(!stack.entries.empty(), "a stack has entries");
+    std::uint64_t frames_before = 0;  // the native ones that a boundary lies behind
+    for (const profd_interpreted_entry& entry : stack.entries) {
+      if (entry.kind == PROFD_ENTRY_FRAME) {
+        require(entry.value != 0, "a frame has code");
+        continue;
+      }
+      require(entry.kind == PROFD_ENTRY_BOUNDARY, "an entry is a frame or a boundary");
+      if (entry.position == PROFD_NOT_MET) continue;
+      require(entry.position >= frames_before, "the native frames of boundaries rise");
+      require(entry.position < PROFD_MAX_USER_FRAMES, "a boundary lies among the frames");
+      frames_before = std::uint64_t{entry.position} + 1;
+    }
+  }
+  void operator()(const InterpretedCodeView& code) const {
+    require(code.id != 0, "a code object has an id");
+    for (const RawText& text : code.code.texts) {
+      require_within(text.bytes, record);
+      require(text.kind != PROFD_TEXT_ABSENT || text.bytes.empty(), "an absent text has no bytes");
+    }
+  }
 };
 
 void check(const AlignedCopy& copy) {

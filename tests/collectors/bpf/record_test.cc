@@ -192,6 +192,69 @@ Bytes good_process(std::string_view cgroup = std::string_view("a.service\0", 10)
   return bytes;
 }
 
+profd_interpreted_entry frame_entry(std::uint64_t id, std::uint32_t position) {
+  return {.value = id, .position = position, .kind = PROFD_ENTRY_FRAME};
+}
+
+profd_interpreted_entry boundary_entry(std::uint64_t anchor, std::uint32_t native_frame) {
+  return {.value = anchor, .position = native_frame, .kind = PROFD_ENTRY_BOUNDARY};
+}
+
+Bytes interpreted_stack_of(const std::vector<profd_interpreted_entry>& entries) {
+  profd_interpreted_stack stack{};
+  stack.header = {.size = static_cast<std::uint32_t>(sizeof(stack) + entries.size() * 16),
+                  .type = PROFD_RECORD_INTERPRETED_STACK};
+  stack.time_ns = 123;
+  stack.process = {.start_ns = 77, .tgid = 42, .exec_id = 3};
+  stack.cpu = 1;
+  stack.entries = static_cast<std::uint16_t>(entries.size());
+  stack.kind = PROFD_RUNTIME_PYTHON;
+  stack.layout = 4;
+  stack.end = PROFD_CHAIN_UNREADABLE;
+  stack.of_block = 1;
+  Bytes bytes(stack);
+  if (!entries.empty()) bytes.append(entries.data(), entries.size() * 16);
+  return bytes;
+}
+
+// Two segments: the loop of the first one is the native frame 1, and that of the second was not met.
+Bytes good_interpreted_stack() {
+  return interpreted_stack_of({frame_entry(0x1234, 7), frame_entry(0x5678, PROFD_NO_POSITION),
+                               boundary_entry(0x7ffe00000100, 1), frame_entry(0x1234, 9),
+                               boundary_entry(0x7ffe00000400, PROFD_NOT_MET)});
+}
+
+// "work" and its file, of which one text is of 2 bytes a code point; there is no qualified name.
+Bytes good_interpreted_code() {
+  const std::string name = "work";
+  const std::string file("a\0.\0p\0", 6);
+  const std::string lines("\x80\x00\x81", 3);
+  profd_interpreted_code code{};
+  code.header = {.size = static_cast<std::uint32_t>(sizeof(code) + name.size() + file.size() +
+                                                    lines.size()),
+                 .type = PROFD_RECORD_INTERPRETED_CODE};
+  code.time_ns = 123;
+  code.process = {.start_ns = 77, .tgid = 42, .exec_id = 3};
+  code.id = 0x1234;
+  code.address = 0x7f0000001000;
+  code.first_line = 12;
+  code.units = 30;
+  code.text_bytes[PROFD_CODE_NAME] = 4;
+  code.text_bytes[PROFD_CODE_FILE] = 6;
+  code.text_bytes[PROFD_CODE_LINES] = 3;
+  code.text_kind[PROFD_CODE_NAME] = PROFD_TEXT_LATIN_1;
+  code.text_kind[PROFD_CODE_FILE] = PROFD_TEXT_UCS_2;
+  code.text_kind[PROFD_CODE_LINES] = PROFD_TEXT_BYTES;
+  code.kind = PROFD_RUNTIME_PYTHON;
+  code.layout = 4;
+  code.cut = 1 << PROFD_CODE_LINES;
+  Bytes bytes(code);
+  bytes.append(name.data(), name.size());
+  bytes.append(file.data(), file.size());
+  bytes.append(lines.data(), lines.size());
+  return bytes;
+}
+
 TEST(RecordTest, ASampleIsSplitIntoItsThreeLists) {
   const Bytes bytes = good_sample();
   const auto record = parse_record(bytes.span());
@@ -353,10 +416,59 @@ TEST(RecordTest, TheListOfOpenBlocksIsBlocksInARow) {
   EXPECT_FALSE(parse_open_blocks(good_sample().span()));
 }
 
+TEST(RecordTest, ASampleHasWhatBecameOfItsInterpretedFrames) {
+  Bytes bytes = good_sample();
+  EXPECT_EQ(std::get<SampleView>(*parse_record(bytes.span())).interpreted, PROFD_INTERPRETED_NONE);
+  bytes.edit<profd_sample>([](auto& sample) { sample.interpreted = PROFD_INTERPRETED_SENT; });
+  EXPECT_EQ(std::get<SampleView>(*parse_record(bytes.span())).interpreted, PROFD_INTERPRETED_SENT);
+}
+
+TEST(RecordTest, AnInterpretedStackHasItsFramesAndBoundaries) {
+  const Bytes bytes = good_interpreted_stack();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& stack = std::get<InterpretedStackView>(*record);
+  EXPECT_EQ(stack.process, (ProcessKey{.tgid = 42, .exec_id = 3, .start_ns = 77}));
+  EXPECT_EQ(stack.time_ns, 123U);
+  EXPECT_EQ(stack.cpu, 1U);
+  EXPECT_EQ(stack.kind, PROFD_RUNTIME_PYTHON);
+  EXPECT_EQ(stack.layout, 4U);
+  EXPECT_EQ(stack.end, PROFD_CHAIN_UNREADABLE);
+  EXPECT_TRUE(stack.of_block);
+  ASSERT_EQ(stack.entries.size(), 5U);
+  EXPECT_EQ(stack.entries[0].value, 0x1234U);
+  EXPECT_EQ(stack.entries[0].position, 7U);
+  EXPECT_EQ(stack.entries[2].kind, std::uint32_t{PROFD_ENTRY_BOUNDARY});
+  EXPECT_EQ(stack.entries[2].value, 0x7ffe00000100U);
+  EXPECT_EQ(stack.entries[2].position, 1U);
+}
+
+TEST(RecordTest, AnInterpretedCodeIsSplitIntoItsTexts) {
+  const Bytes bytes = good_interpreted_code();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& code = std::get<InterpretedCodeView>(*record);
+  EXPECT_EQ(code.process, (ProcessKey{.tgid = 42, .exec_id = 3, .start_ns = 77}));
+  EXPECT_EQ(code.id, 0x1234U);
+  EXPECT_EQ(code.code.address, 0x7f0000001000U);
+  EXPECT_EQ(code.code.first_line, 12U);
+  EXPECT_EQ(code.code.units, 30U);
+  EXPECT_EQ(code.code.layout, 4U);
+  EXPECT_EQ(code.code.cut, 1U << PROFD_CODE_LINES);
+  const auto& texts = code.code.texts;
+  EXPECT_EQ(texts[PROFD_CODE_NAME].bytes, "work");
+  EXPECT_EQ(texts[PROFD_CODE_NAME].kind, PROFD_TEXT_LATIN_1);
+  EXPECT_EQ(texts[PROFD_CODE_QUALIFIER].bytes, "");
+  EXPECT_EQ(texts[PROFD_CODE_QUALIFIER].kind, PROFD_TEXT_ABSENT);
+  EXPECT_EQ(texts[PROFD_CODE_FILE].bytes, std::string_view("a\0.\0p\0", 6));
+  EXPECT_EQ(texts[PROFD_CODE_LINES].bytes, std::string_view("\x80\x00\x81", 3));
+}
+
 TEST(RecordTest, EveryRecordCutAnywhereIsRefused) {
   for (const Bytes& whole :
        {good_sample(), deferred_sample(), good_mapping(), good_process(), block_of(good_sample()),
-        block_of(deferred_sample()), good_block_end(), good_whole_block()}) {
+        block_of(deferred_sample()), good_block_end(), good_whole_block(),
+        good_interpreted_stack(), good_interpreted_code()}) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       EXPECT_FALSE(parse_record(whole.span().first(size))) << size;
       // Cut, and its header says so.
@@ -414,6 +526,8 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"UnknownContext", [](auto& sample) { sample.context = PROFD_CONTEXT_COUNT; }},
         Change{"UnknownEnd", [](auto& sample) { sample.user_end = PROFD_END_COUNT; }},
         Change{"UnknownEventSet", [](auto& sample) { sample.event_set = PROFD_MAX_EVENT_SETS; }},
+        Change{"UnknownStateOfInterpretedFrames",
+               [](auto& sample) { sample.interpreted = PROFD_INTERPRETED_COUNT; }},
         Change{"NoSession", [](auto& sample) { sample.sessions = 0; }}),
     [](const auto& change) { return std::string(change.param.name); });
 
@@ -573,6 +687,140 @@ INSTANTIATE_TEST_SUITE_P(
         MappingChange{"NoId", [](auto& mapping) { mapping.id = 0; }},
         MappingChange{"UnknownKind", [](auto& mapping) { mapping.kind = PROFD_MAPPING_VDSO + 1; }}),
     [](const auto& change) { return std::string(change.param.name); });
+
+struct InterpretedStackChange {
+  const char* name;
+  std::function<void(profd_interpreted_stack&)> change;
+};
+
+class MalformedInterpretedStackTest : public testing::TestWithParam<InterpretedStackChange> {};
+
+TEST_P(MalformedInterpretedStackTest, IsRefused) {
+  Bytes bytes = good_interpreted_stack();
+  bytes.edit<profd_interpreted_stack>(GetParam().change);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecordTest, MalformedInterpretedStackTest,
+    testing::Values(
+        InterpretedStackChange{"MoreEntriesThanThereAre", [](auto& stack) { ++stack.entries; }},
+        InterpretedStackChange{"FewerEntriesThanThereAre", [](auto& stack) { --stack.entries; }},
+        InterpretedStackChange{"NoRuntime",
+                               [](auto& stack) { stack.kind = PROFD_RUNTIME_NONE; }},
+        InterpretedStackChange{"UnknownRuntime",
+                               [](auto& stack) { stack.kind = PROFD_RUNTIME_KIND_COUNT; }},
+        InterpretedStackChange{"UnknownLayout",
+                               [](auto& stack) { stack.layout = PROFD_MAX_LAYOUTS; }},
+        InterpretedStackChange{"UnknownEnd",
+                               [](auto& stack) { stack.end = PROFD_CHAIN_END_COUNT; }},
+        InterpretedStackChange{"NeitherTickNorBlock", [](auto& stack) { stack.of_block = 2; }}),
+    [](const auto& change) { return std::string(change.param.name); });
+
+TEST(RecordTest, AnInterpretedStackWithoutEntriesOrWithTooManyIsRefused) {
+  EXPECT_FALSE(parse_record(interpreted_stack_of({}).span()));
+  std::vector<profd_interpreted_entry> many(PROFD_MAX_INTERPRETED_ENTRIES, frame_entry(1, 0));
+  EXPECT_TRUE(parse_record(interpreted_stack_of(many).span()));
+  many.push_back(frame_entry(1, 0));
+  EXPECT_FALSE(parse_record(interpreted_stack_of(many).span()));
+}
+
+TEST(RecordTest, EntriesThatAreNotInOrderAreRefused) {
+  struct Row {
+    const char* name;
+    std::vector<profd_interpreted_entry> entries;
+  };
+  const std::vector<Row> rows = {
+      {"a frame without code", {frame_entry(0, 1)}},
+      {"an unknown kind", {{.value = 1, .position = 1, .kind = PROFD_ENTRY_KIND_COUNT}}},
+      {"the same native frame", {boundary_entry(0x100, 3), boundary_entry(0x200, 3)}},
+      {"a native frame before", {boundary_entry(0x100, 3), boundary_entry(0x200, 2)}},
+      {"the same anchor", {boundary_entry(0x100, 3), boundary_entry(0x100, 4)}},
+      {"an anchor before", {boundary_entry(0x200, 3), boundary_entry(0x100, 4)}},
+      {"behind all native frames", {boundary_entry(0x100, PROFD_MAX_USER_FRAMES)}},
+  };
+  for (const Row& row : rows) {
+    EXPECT_FALSE(parse_record(interpreted_stack_of(row.entries).span())) << row.name;
+  }
+  const std::vector<Row> good = {
+      {"a segment without frames", {boundary_entry(0x100, 0), boundary_entry(0x200, 1)}},
+      {"no anchors", {boundary_entry(0, 0), boundary_entry(0, 1), boundary_entry(0, 7)}},
+      {"one that was not met",
+       {boundary_entry(0x100, 3), boundary_entry(0x200, PROFD_NOT_MET), boundary_entry(0x300, 4)}},
+      {"the last native frame", {boundary_entry(0x100, PROFD_MAX_USER_FRAMES - 1)}},
+  };
+  for (const Row& row : good) {
+    EXPECT_TRUE(parse_record(interpreted_stack_of(row.entries).span())) << row.name;
+  }
+}
+
+struct InterpretedCodeChange {
+  const char* name;
+  std::function<void(profd_interpreted_code&)> change;
+};
+
+class MalformedInterpretedCodeTest : public testing::TestWithParam<InterpretedCodeChange> {};
+
+TEST_P(MalformedInterpretedCodeTest, IsRefused) {
+  Bytes bytes = good_interpreted_code();
+  bytes.edit<profd_interpreted_code>(GetParam().change);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecordTest, MalformedInterpretedCodeTest,
+    testing::Values(
+        InterpretedCodeChange{"NoId", [](auto& code) { code.id = 0; }},
+        InterpretedCodeChange{"NoRuntime", [](auto& code) { code.kind = PROFD_RUNTIME_NONE; }},
+        InterpretedCodeChange{"UnknownRuntime",
+                              [](auto& code) { code.kind = PROFD_RUNTIME_KIND_COUNT; }},
+        InterpretedCodeChange{"UnknownLayout",
+                              [](auto& code) { code.layout = PROFD_MAX_LAYOUTS; }},
+        InterpretedCodeChange{"CutOfNoText",
+                              [](auto& code) { code.cut = 1 << PROFD_CODE_TEXTS; }},
+        InterpretedCodeChange{"ANameLongerThanTheRecord",
+                              [](auto& code) { ++code.text_bytes[PROFD_CODE_NAME]; }},
+        InterpretedCodeChange{"BytesOfNoText",
+                              [](auto& code) { --code.text_bytes[PROFD_CODE_NAME]; }},
+        InterpretedCodeChange{"HalfACodePoint",
+                              [](auto& code) {
+                                --code.text_bytes[PROFD_CODE_FILE];
+                                ++code.text_bytes[PROFD_CODE_NAME];
+                              }},
+        InterpretedCodeChange{"HalfACodePointOfFourBytes",
+                              [](auto& code) {
+                                code.text_kind[PROFD_CODE_FILE] = PROFD_TEXT_UCS_4;
+                              }},
+        InterpretedCodeChange{"AnUnknownKind",
+                              [](auto& code) { code.text_kind[PROFD_CODE_NAME] = 3; }},
+        InterpretedCodeChange{"BytesOfAnAbsentText",
+                              [](auto& code) {
+                                code.text_kind[PROFD_CODE_NAME] = PROFD_TEXT_ABSENT;
+                              }}),
+    [](const auto& change) { return std::string(change.param.name); });
+
+// Of each text: as long as it may be, and a byte more.
+TEST(RecordTest, TextsOverTheirLimitAreRefused) {
+  const std::vector<std::uint16_t> limits = {PROFD_MAX_CODE_NAME_BYTES, PROFD_MAX_CODE_NAME_BYTES,
+                                             PROFD_MAX_CODE_FILE_BYTES, PROFD_MAX_CODE_LINES_BYTES};
+  const auto parse = [](std::size_t text, std::size_t size) {
+    const std::string bytes(size, 'x');
+    profd_interpreted_code code{};
+    code.header = {.size = static_cast<std::uint32_t>(sizeof(code) + size),
+                   .type = PROFD_RECORD_INTERPRETED_CODE};
+    code.id = 1;
+    code.kind = PROFD_RUNTIME_PYTHON;
+    code.text_bytes[text] = static_cast<std::uint16_t>(size);
+    code.text_kind[text] = PROFD_TEXT_BYTES;
+    Bytes record(code);
+    record.append(bytes.data(), size);
+    return parse_record(record.span()).has_value();
+  };
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    EXPECT_TRUE(parse(i, limits[i])) << i;
+    EXPECT_FALSE(parse(i, limits[i] + 1U)) << i;
+  }
+}
 
 TEST(RecordTest, NamesWithoutAnEndAreRefused) {
   EXPECT_FALSE(parse_record(good_mapping("usr").span()));
