@@ -97,7 +97,7 @@ class InterpretedCodes {
   static constexpr std::size_t kMaxBytesOfUser = kMaxBytes / 8;
   static constexpr std::uint32_t kMaxCodes = 1U << 16;  // of a process
   // What an id takes before it is announced.
-  static constexpr std::size_t kIdBytes = 48;
+  static constexpr std::size_t kIdBytes = 64;
   // An id that samples have and that is not announced by then is asked for again.
   static constexpr std::chrono::seconds kAskAgain{1};
 
@@ -115,13 +115,13 @@ class InterpretedCodes {
   // `user` is the one whose process it is (uid_owners.h). 0: there is no room for it. 50 ns for a
   // known id.
   [[nodiscard]] std::uint32_t number_of(const ProcessKey& process, std::uint64_t id,
-                                        std::uint32_t user);
+                                        std::uint32_t user) noexcept;
   void on_code(const InterpretedCodeView& code, std::uint32_t user) noexcept;
 
   // What is known of a process now, for a snapshot. Null: it interprets nothing.
   [[nodiscard]] std::shared_ptr<const InterpretedTable> share(const ProcessKey& process);
 
-  // To be called every second: asks again, kMaxAsked ids at most, and frees what was released.
+  // To be called every second: asks again, kMaxAsked ids at most, and counts refusals by user.
   void tick(Clock::time_point now);
   static constexpr std::size_t kMaxAsked = 256;
 
