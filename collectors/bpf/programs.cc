@@ -1,6 +1,7 @@
 #include "collectors/bpf/programs.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <bpf/sampler.skel.h>
 #include <sys/random.h>
@@ -65,6 +66,36 @@ void store_ring_again(int rings, int ring) {
   bpf_map_update_elem(rings, &cpu, &ring, BPF_ANY);
 }
 
+// The initial read-only data of an object that is not loaded yet. Empty: it has none.
+std::span<std::byte> read_only_data(bpf_object* object) {
+  bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, object) {
+    if (!std::string_view(bpf_map__name(map)).ends_with(".rodata")) continue;
+    std::size_t size = 0;
+    void* const data = const_cast<void*>(bpf_map__initial_value(map, &size));
+    if (data != nullptr) return {static_cast<std::byte*>(data), size};
+  }
+  return {};
+}
+
+// A constant of the read-only data, by its name. Empty: the object has none of this name.
+std::span<std::byte> find_constant(bpf_object* object, std::string_view name) {
+  const std::span<std::byte> data = read_only_data(object);
+  const btf* const types = bpf_object__btf(object);
+  if (data.empty() || types == nullptr) return {};
+  const int id = btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC);
+  if (id <= 0) return {};
+  const btf_type* const section = btf__type_by_id(types, static_cast<std::uint32_t>(id));
+  const std::span variables(btf_var_secinfos(section), btf_vlen(section));
+  for (const btf_var_secinfo& variable : variables) {
+    const btf_type* const type = btf__type_by_id(types, variable.type);
+    if (btf__name_by_offset(types, type->name_off) != name) continue;
+    if (variable.offset > data.size() || variable.size > data.size() - variable.offset) return {};
+    return data.subspan(variable.offset, variable.size);
+  }
+  return {};
+}
+
 template <class T>
 std::vector<T> values_in(const std::string& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
@@ -75,16 +106,20 @@ std::vector<T> values_in(const std::string& bytes) {
 }  // namespace
 
 Result<void> set_hash_key(bpf_object* object, const HashKey& key) {
-  bpf_map* map = nullptr;
-  bpf_object__for_each_map(map, object) {
-    if (!std::string_view(bpf_map__name(map)).ends_with(".rodata")) continue;
-    std::size_t size = 0;
-    void* const data = const_cast<void*>(bpf_map__initial_value(map, &size));
-    if (data == nullptr || size < sizeof(key)) break;
-    std::memcpy(data, key.data(), sizeof(key));
-    return {};
+  const std::span<std::byte> data = read_only_data(object);
+  if (data.size() < sizeof(key)) {
+    return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
   }
-  return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
+  std::memcpy(data.data(), key.data(), sizeof(key));
+  return {};
+}
+
+bool set_interpreters(bpf_object* object, bool with_interpreters) {
+  const std::uint32_t value = with_interpreters ? 1 : 0;
+  const std::span<std::byte> constant = find_constant(object, "profd_with_interpreters");
+  if (constant.size() != sizeof(value)) return false;
+  std::memcpy(constant.data(), &value, sizeof(value));
+  return true;
 }
 
 void Programs::Close::operator()(bpf_object* object) const noexcept { bpf_object__close(object); }
@@ -98,37 +133,45 @@ std::span<const std::byte> Programs::built_in() {
 Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t ring_bytes) {
   libbpf_set_print(discard_log);
   libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
-  std::vector<char> log(1 << 16);
-  bpf_object_open_opts options{};
-  options.sz = sizeof(options);
-  options.object_name = "profd";
-  options.kernel_log_buf = log.data();
-  options.kernel_log_size = log.size();
-  Programs programs;
-  programs.object_.reset(bpf_object__open_mem(object.data(), object.size(), &options));
-  if (!programs.object_) return fail_errno("could not open the BPF object");
   const auto key = draw_hash_key();
   if (!key) return key.error();
+  Programs programs;
   programs.hash_key_ = *key;
-  if (auto set = set_hash_key(programs.object_.get(), *key); !set) return set.error();
-
-  choose_unmap_hooks(programs.object_.get());
-  bpf_map* rings = bpf_object__find_map_by_name(programs.object_.get(), "profd_rings");
-  const int cpus = libbpf_num_possible_cpus();
-  if (rings == nullptr || cpus <= 0) {
-    return fail(ErrorCode::kInternal,
-                "the BPF object has no map profd_rings, or the CPUs are unknown");
-  }
-  bpf_map__set_max_entries(rings, static_cast<std::uint32_t>(cpus));
-  if (const int code = bpf_object__load(programs.object_.get()); code != 0) {
-    return load_error("could not load the BPF programs", code, log);
-  }
+  auto loaded = programs.load_object(object, true);
+  if (!loaded && programs.has_interpreters_) loaded = programs.load_object(object, false);
+  if (!loaded) return loaded.error();
   if (auto made = programs.make_rings(ring_bytes); !made) return made.error();
   const auto outer = programs.map("profd_rings");
   if (!outer) return outer.error();
   programs.grace_periods_ = std::make_unique<GracePeriods>(
       [outer = *outer, ring = programs.rings_.front().get()] { store_ring_again(outer, ring); });
   return programs;
+}
+
+Result<void> Programs::load_object(std::span<const std::byte> object, bool with_interpreters) {
+  std::vector<char> log(1 << 16);
+  bpf_object_open_opts options{};
+  options.sz = sizeof(options);
+  options.object_name = "profd";
+  options.kernel_log_buf = log.data();
+  options.kernel_log_size = log.size();
+  object_.reset(bpf_object__open_mem(object.data(), object.size(), &options));
+  if (!object_) return fail_errno("could not open the BPF object");
+  if (auto set = set_hash_key(object_.get(), hash_key_); !set) return set;
+  has_interpreters_ = set_interpreters(object_.get(), with_interpreters) && with_interpreters;
+
+  choose_unmap_hooks(object_.get());
+  bpf_map* rings = bpf_object__find_map_by_name(object_.get(), "profd_rings");
+  const int cpus = libbpf_num_possible_cpus();
+  if (rings == nullptr || cpus <= 0) {
+    return fail(ErrorCode::kInternal,
+                "the BPF object has no map profd_rings, or the CPUs are unknown");
+  }
+  bpf_map__set_max_entries(rings, static_cast<std::uint32_t>(cpus));
+  if (const int code = bpf_object__load(object_.get()); code != 0) {
+    return load_error("could not load the BPF programs", code, log);
+  }
+  return {};
 }
 
 Result<void> Programs::make_rings(std::size_t ring_bytes) {

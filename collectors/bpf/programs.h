@@ -31,10 +31,15 @@ using HashKey = std::array<std::uint64_t, 2>;
 // Writes the key into the read-only data of an object that is not loaded yet, which begins with it.
 [[nodiscard]] Result<void> set_hash_key(bpf_object* object, const HashKey& key);
 
+// Whether the programs of an object that is not loaded yet are to read interpreted frames. Where
+// not, the verifier sees no such code. False: the object has none.
+bool set_interpreters(bpf_object* object, bool with_interpreters);
+
 class Programs {
  public:
   // Loads and verifies the programs. `object` is the ELF image, borrowed for the call. `ring_bytes`
-  // is a power of two and at least a page.
+  // is a power of two and at least a page. Where the verifier refuses them, they are loaded without
+  // what reads interpreted frames.
   static Result<Programs> load(std::span<const std::byte> object, std::size_t ring_bytes);
 
   // The ELF image that is built into profd.
@@ -44,6 +49,9 @@ class Programs {
   // may.
   [[nodiscard]] Result<int> map(const char* name) const;
   [[nodiscard]] Result<int> program(const char* name) const;
+
+  // False: stacks have native frames only, as the verifier refused more.
+  [[nodiscard]] bool has_interpreters() const { return has_interpreters_; }
 
   // Drawn at each load.
   [[nodiscard]] const HashKey& hash_key() const { return hash_key_; }
@@ -77,10 +85,12 @@ class Programs {
   };
 
   Programs() = default;
+  Result<void> load_object(std::span<const std::byte> object, bool with_interpreters);
   Result<void> make_rings(std::size_t ring_bytes);
   [[nodiscard]] Result<std::string> read(const char* iterator, std::uint32_t only_tgid) const;
 
   HashKey hash_key_{};
+  bool has_interpreters_ = false;
   std::unique_ptr<bpf_object, Close> object_;
   std::vector<UniqueFd> rings_;
   std::unique_ptr<GracePeriods> grace_periods_;  // uses the maps and rings

@@ -18,9 +18,13 @@
 namespace profd {
 namespace {
 
-constexpr std::array kSharedMaps = {"profd_filter", "profd_targets", "profd_comms",
-                                    "profd_uids",   "profd_cgroups", "profd_tables",
-                                    "profd_arenas", "profd_rules",   "profd_rings"};
+constexpr std::array kSharedMaps = {"profd_filter",  "profd_targets", "profd_comms",
+                                    "profd_uids",    "profd_cgroups", "profd_tables",
+                                    "profd_arenas",  "profd_rules",   "profd_rings"};
+
+// Shared as well, where both read interpreted frames.
+constexpr std::array kSharedInterpreterMaps = {"profd_runtimes", "profd_layouts",
+                                               "profd_code_tags"};
 
 constexpr const char* kNeeds =
     "off-CPU needs the tracepoint sched_switch with BTF; could not load its BPF programs";
@@ -36,6 +40,15 @@ void SwitchPrograms::Unmap::operator()(profd_block_rate* rate) const noexcept {
 }
 
 Result<SwitchPrograms> SwitchPrograms::load(const Programs& shared) {
+  SwitchPrograms programs;
+  auto loaded = programs.load_object(shared, shared.has_interpreters());
+  if (!loaded && shared.has_interpreters()) loaded = programs.load_object(shared, false);
+  if (!loaded) return loaded.error();
+  if (auto mapped = programs.map_rate(); !mapped) return mapped.error();
+  return programs;
+}
+
+Result<void> SwitchPrograms::load_object(const Programs& shared, bool with_interpreters) {
   std::size_t size = 0;
   const void* const bytes = profd_switch__elf_bytes(&size);
   std::vector<char> log(1 << 16);
@@ -44,31 +57,38 @@ Result<SwitchPrograms> SwitchPrograms::load(const Programs& shared) {
   options.object_name = "profd_switch";
   options.kernel_log_buf = log.data();
   options.kernel_log_size = log.size();
-  SwitchPrograms programs;
-  programs.object_.reset(bpf_object__open_mem(bytes, size, &options));
-  if (!programs.object_) return fail_errno("could not open the BPF object of off-CPU");
-  // Mapping ids are hashes with the key, and those of both objects are compared.
-  if (auto set = set_hash_key(programs.object_.get(), shared.hash_key()); !set) return set.error();
-  if (auto reused = programs.reuse_maps(shared); !reused) return reused.error();
-  if (const int code = bpf_object__load(programs.object_.get()); code != 0) {
+  object_.reset(bpf_object__open_mem(bytes, size, &options));
+  if (!object_) return fail_errno("could not open the BPF object of off-CPU");
+  // Mapping ids are hashes with the key, and those of both objects are compared. So are ids of code.
+  if (auto set = set_hash_key(object_.get(), shared.hash_key()); !set) return set;
+  set_interpreters(object_.get(), with_interpreters);
+  if (auto reused = reuse_maps(shared); !reused) return reused;
+  if (const int code = bpf_object__load(object_.get()); code != 0) {
     return load_error(kNeeds, code, log);
   }
-  if (auto mapped = programs.map_rate(); !mapped) return mapped.error();
-  return programs;
+  return {};
 }
 
 Result<void> SwitchPrograms::reuse_maps(const Programs& shared) {
   for (const char* const name : kSharedMaps) {
-    const auto fd = shared.map(name);
-    if (!fd) return fd.error();
-    bpf_map* const map = bpf_object__find_map_by_name(object_.get(), name);
-    if (map == nullptr) {
-      return fail(ErrorCode::kInternal,
-                  "the BPF object of off-CPU has no map " + std::string(name));
-    }
-    if (const int code = bpf_map__reuse_fd(map, *fd); code != 0) {
-      return fail_errno("could not share the map " + std::string(name), -code);
-    }
+    if (auto reused = reuse_map(shared, name); !reused) return reused;
+  }
+  if (!shared.has_interpreters()) return {};
+  for (const char* const name : kSharedInterpreterMaps) {
+    if (auto reused = reuse_map(shared, name); !reused) return reused;
+  }
+  return {};
+}
+
+Result<void> SwitchPrograms::reuse_map(const Programs& shared, const char* name) {
+  const auto fd = shared.map(name);
+  if (!fd) return fd.error();
+  bpf_map* const map = bpf_object__find_map_by_name(object_.get(), name);
+  if (map == nullptr) {
+    return fail(ErrorCode::kInternal, "the BPF object of off-CPU has no map " + std::string(name));
+  }
+  if (const int code = bpf_map__reuse_fd(map, *fd); code != 0) {
+    return fail_errno("could not share the map " + std::string(name), -code);
   }
   return {};
 }

@@ -23,7 +23,8 @@ namespace profd {
 // (kernel_calls.h). All functions may be called on any thread.
 class SwitchPrograms {
  public:
-  // Loads and verifies them, in 0.1 to 0.5 s: on the thread of KernelCalls. Errors: kUnsupported
+  // Loads and verifies them, in 0.1 to 0.5 s: on the thread of KernelCalls. They read interpreted
+  // frames where the sampling programs do, unless the verifier refuses that. Errors: kUnsupported
   // with the verifier's reason.
   static Result<SwitchPrograms> load(const Programs& shared);
 
@@ -59,7 +60,9 @@ class SwitchPrograms {
   [[nodiscard]] Result<int> map(const char* name) const;
   [[nodiscard]] Result<int> program(const char* name) const;
   [[nodiscard]] Result<std::string> read(const char* iterator, std::uint32_t only_tid) const;
+  Result<void> load_object(const Programs& shared, bool with_interpreters);
   Result<void> reuse_maps(const Programs& shared);
+  Result<void> reuse_map(const Programs& shared, const char* name);
   Result<void> map_rate();
 
   std::unique_ptr<bpf_object, Close> object_;
