@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -69,6 +71,53 @@ std::uint64_t leaf_word(std::uint64_t ip, bool has_mapping, profd_frame_how how)
          std::uint64_t{how} << PROFD_FRAME_HOW_SHIFT;
 }
 
+// The rows mark the last frame as the outermost one.
+bool reached_entry(profd_user_end end) { return end == PROFD_END_ENTRY; }
+
+// Which native frames of one sample are the loop of an interpreter. Frames of files without one, the
+// most by far, cost one look-up for each of its mappings.
+class LoopsOfSample {
+ public:
+  LoopsOfSample(const ProcessMappings& mappings, const Runtimes& runtimes,
+                const ProcessKey& process)
+      : mappings_(mappings), runtimes_(runtimes), process_(process) {}
+
+  [[nodiscard]] bool is_loop(std::uint64_t word) {
+    const UserFrame frame = UserFrame::from_word(word);
+    const bool is_exact =
+        frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
+    const std::uint64_t address = is_exact ? frame.address : frame.address - 1;
+    const CodeMapping* const mapping = mapping_of(frame, address);
+    return mapping != nullptr &&
+           runtimes_.is_loop(mapping->file, address - mapping->start + mapping->file_offset);
+  }
+
+ private:
+  struct Known {
+    bool is_known = false;
+    const CodeMapping* mapping = nullptr;  // null: it has no interpreter
+  };
+
+  // Null: the mapping has no interpreter, or its record was lost.
+  const CodeMapping* mapping_of(const UserFrame& frame, std::uint64_t address) {
+    if (frame.mapping >= known_.size()) return find(address);
+    Known& known = known_[frame.mapping];
+    if (!known.is_known) known = {.is_known = true, .mapping = find(address)};
+    return known.mapping;
+  }
+  [[nodiscard]] const CodeMapping* find(std::uint64_t address) const {
+    const CodeMapping* const mapping = mappings_.find(process_, address);
+    const bool is_of_interpreter = mapping != nullptr && mapping->kind == PROFD_MAPPING_FILE &&
+                                   runtimes_.kind_of(mapping->file) != PROFD_RUNTIME_NONE;
+    return is_of_interpreter ? mapping : nullptr;
+  }
+
+  const ProcessMappings& mappings_;
+  const Runtimes& runtimes_;
+  ProcessKey process_;
+  std::array<Known, PROFD_MAX_STACK_MAPPINGS> known_{};
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, MappedFiles& files,
@@ -95,6 +144,7 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
                      const UnwindingOptions& options, SampleSink& next)
     : files_(files),
       refusals_(options.refusals),
+      codes_(options.codes),
       runtimes_(std::move(runtimes)),
       tables_(std::move(maps), {.max_bytes = options.max_bytes}, profd::is_gone,
               [this](const FileKey& file) { runtimes_->remove(file); }),
@@ -104,6 +154,11 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
           [this](const CodeMapping& mapping) { request_unless_loading(mapping); }, next),
       loader_(std::move(loader)) {
   tables_.tick(nanoseconds_of(Clock::now().time_since_epoch()));
+  if (codes_ != nullptr) codes_->set_maps(runtimes_->maps());
+}
+
+Unwinding::~Unwinding() {
+  if (codes_ != nullptr) codes_->set_maps(nullptr);
 }
 
 // The vDSO of every process is that of profd.
@@ -155,18 +210,62 @@ void Unwinding::on_record(const Record& record) noexcept {
   std::visit([this](const auto& view) { on(view); }, record);
 }
 
-void Unwinding::on(const SampleView& sample) noexcept { next_.on_sample(sample); }
+void Unwinding::on(const SampleView& sample) noexcept {
+  if (const InterpretedStack* const stack = pending_.take(sample)) {
+    deliver(sample, *stack);
+  } else {
+    next_.on_sample(sample);
+  }
+}
+
 void Unwinding::on(const DeferredSampleView& sample) noexcept {
+  (void)pending_.take(sample.sample);
   deferred_.add(sample, files_.user_of(sample.sample.process), Clock::now());
 }
+
+void Unwinding::on(const InterpretedStackView& stack) noexcept {
+  try {
+    pending_.add(stack);
+  } catch (const std::exception&) {  // no memory: the sample has its native frames
+  }
+}
+
+void Unwinding::on(const InterpretedCodeView& code) noexcept {
+  if (codes_ != nullptr) codes_->on_code(code, files_.user_of(code.process));
+}
+
+void Unwinding::deliver(const SampleView& sample, const InterpretedStack& stack) noexcept {
+  try {
+    if (codes_ != nullptr && !stack.empty()) return pass_woven(sample, stack);
+  } catch (const std::exception&) {  // no memory
+  }
+  next_.on_sample(sample);
+}
+
+void Unwinding::pass_woven(const SampleView& sample, const InterpretedStack& stack) {
+  const std::uint32_t user = files_.user_of(sample.process);
+  LoopsOfSample loops(mappings_, *runtimes_, sample.process);
+  weave(
+      sample.user_frames, reached_entry(sample.user_end), stack,
+      [&](std::uint64_t id) { return codes_->number_of(sample.process, id, user); },
+      [&](std::uint64_t word) { return loops.is_loop(word); }, woven_, woven_counts_);
+  words_.assign(sample.kernel_frames.begin(), sample.kernel_frames.end());
+  words_.insert(words_.end(), woven_.begin(), woven_.end());
+  words_.insert(words_.end(), sample.mapping_ids.begin(), sample.mapping_ids.end());
+  SampleView woven = sample;
+  woven.words = words_;
+  woven.kernel_frames = woven.words.first(sample.kernel_frames.size());
+  woven.user_frames = woven.words.subspan(sample.kernel_frames.size(), woven_.size());
+  woven.mapping_ids = woven.words.last(sample.mapping_ids.size());
+  next_.on_sample(woven);
+}
+
 void Unwinding::on(const ProcessView& process) noexcept {
   files_.add_process(process.process, process.uid);
   next_.on_process(process);
 }
 void Unwinding::on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
 void Unwinding::on(const BlockEndView& end) noexcept { next_.on_block_end(end); }
-void Unwinding::on(const InterpretedStackView& /*stack*/) noexcept {}
-void Unwinding::on(const InterpretedCodeView& /*code*/) noexcept {}
 
 // Its only user frame is the innermost one, as no memory of the process was read.
 void Unwinding::on(const WholeBlockView& block) noexcept {
@@ -465,6 +564,17 @@ UnwindStats Unwinding::stats() const {
   deferred_.add_to(stats);
   stats.loading = loading_.size() + wanted_.size();
   stats.parser_restarts = loader_->parser_restarts();
+  return stats;
+}
+
+InterpreterStats Unwinding::interpreter_stats() const {
+  InterpreterStats stats;
+  stats.is_supported = runtimes_->maps() != nullptr;
+  stats.woven = woven_counts_;
+  stats.orphans = pending_.orphans();
+  if (codes_ != nullptr) stats.codes = codes_->stats();
+  stats.verdicts = runtimes_->counts();
+  stats.files = runtimes_->list();
   return stats;
 }
 

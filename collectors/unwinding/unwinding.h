@@ -10,6 +10,9 @@
 // A sample whose stack reached a file without an unwind table waits in the deferred unwinder. The
 // table is made from the mapped file and installed for the BPF programs.
 //
+// The interpreted frames of a sample, which a record of their own has, are put among its native
+// ones (collectors/interpreters/). Announcements of their code go to InterpretedCodes.
+//
 // Owned by the io thread; the tables are made on another thread (table_loader.h).
 
 #pragma once
@@ -27,7 +30,11 @@
 #include "collectors/bpf/record.h"
 #include "collectors/files/mapped_files.h"
 #include "collectors/files/retry_queue.h"
+#include "collectors/interpreters/codes.h"
+#include "collectors/interpreters/pending_stacks.h"
 #include "collectors/interpreters/runtimes.h"
+#include "collectors/interpreters/stats.h"
+#include "collectors/interpreters/weave.h"
 #include "collectors/unwinding/deferred_unwinder.h"
 #include "collectors/unwinding/options.h"
 #include "collectors/unwinding/process_mappings.h"
@@ -42,12 +49,13 @@ class Unwinding {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the parser. `programs`, `files` and `next` must outlive the object.
+  // Starts the parser. `programs`, `files`, `next` and `options.codes` must outlive the object.
   static Result<std::unique_ptr<Unwinding>> open(const Programs& programs, MappedFiles& files,
                                                  const UnwindingOptions& options, SampleSink& next);
 
   Unwinding(const Unwinding&) = delete;
   Unwinding& operator=(const Unwinding&) = delete;
+  ~Unwinding();
 
   void on_record(const Record& record) noexcept;
 
@@ -71,6 +79,10 @@ class Unwinding {
   [[nodiscard]] int wake_fd() const { return loader_->wake_fd(); }
   [[nodiscard]] std::size_t waiting() const { return deferred_.waiting(); }
   [[nodiscard]] UnwindStats stats() const;
+
+  // Without what the programs count.
+  [[nodiscard]] InterpreterStats interpreter_stats() const;
+  [[nodiscard]] const Runtimes& runtimes() const { return *runtimes_; }
 
  private:
   Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
@@ -99,6 +111,8 @@ class Unwinding {
     TableLoader::Urgency urgency;
   };
 
+  void deliver(const SampleView& sample, const InterpretedStack& stack) noexcept;
+  void pass_woven(const SampleView& sample, const InterpretedStack& stack);
   void apply(const MappingView& mapping, std::shared_ptr<const MappedFile> file);
   void keep_until_open(const MappingView& mapping, const MappedFile& file);
   void continue_with(const std::shared_ptr<const MappedFile>& file);
@@ -124,6 +138,7 @@ class Unwinding {
 
   MappedFiles& files_;
   UserRefusals* refusals_;
+  InterpretedCodes* codes_;  // null: stacks have native frames only
   std::unique_ptr<Runtimes> runtimes_;  // of the files in tables_
   UnwindTables tables_;
   ProcessMappings mappings_;
@@ -142,6 +157,11 @@ class Unwinding {
   SampleSink& next_;
   DeferredUnwinder deferred_;
   std::unique_ptr<TableLoader> loader_;
+  PendingStacks pending_;
+  WeaveCounts woven_counts_;
+  // The frames and the words of the last sample that was woven: their memory is used again.
+  std::vector<std::uint64_t> woven_;
+  std::vector<std::uint64_t> words_;
 };
 
 }  // namespace profd
