@@ -24,8 +24,12 @@ std::size_t list_mapping(std::vector<std::uint64_t>& ids, std::uint64_t id) {
 }  // namespace
 
 DeferredUnwinder::DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings,
-                                   Request request, SampleSink& next)
-    : tables_(tables), mappings_(mappings), request_(std::move(request)), next_(next) {}
+                                   Request request, IsLoopOfFile is_loop, Deliver deliver)
+    : tables_(tables),
+      mappings_(mappings),
+      request_(std::move(request)),
+      is_loop_(std::move(is_loop)),
+      deliver_(std::move(deliver)) {}
 
 DeferredUnwinder::Stack DeferredUnwinder::copy_of(const DeferredSampleView& deferred) {
   const SampleView& sample = deferred.sample;
@@ -49,12 +53,14 @@ DeferredUnwinder::Stack DeferredUnwinder::copy_of(const DeferredSampleView& defe
 }
 
 std::size_t DeferredUnwinder::Stack::bytes() const {
-  return std::max(window.size() * sizeof(std::uint64_t), kMinBytes);
+  return std::max(window.size() * sizeof(std::uint64_t), kMinBytes) +
+         interpreted.entries.size() * sizeof(profd_interpreted_entry);
 }
 
 void DeferredUnwinder::add(const DeferredSampleView& deferred, std::uint32_t user,
-                           Clock::time_point now) {
+                           Clock::time_point now, const InterpretedStack* interpreted) {
   Stack stack = copy_of(deferred);
+  if (interpreted != nullptr) stack.interpreted = *interpreted;
   stack.deadline = now + kMaxWait;
   stack.user = user;
   const std::size_t bytes = stack.bytes();
@@ -122,6 +128,7 @@ DeferredUnwinder::Stacks::iterator DeferredUnwinder::remove(Stacks::iterator sta
 
 // Walks from the last frame to the end of the stack, or to a file that has no table yet.
 DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
+  AnchorWalk anchors(stack.interpreted);
   for (;;) {
     const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
     if (mapping == nullptr) {  // the mapping's record was lost
@@ -134,7 +141,9 @@ DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
       request_(*mapping);
       if (tables_.state(mapping->file) == UnwindTables::State::kUnknown) return Progress::kWaits;
     }
+    const UnwindFrame before = stack.frame;
     stack.sample.user_end = step(stack, *mapping);
+    meet(anchors, stack, *mapping, before);
     if (stack.sample.user_end != kStepped) return Progress::kEnded;
     if (!push_frame(stack)) return Progress::kEnded;
   }
@@ -155,6 +164,22 @@ profd_user_end DeferredUnwinder::step(Stack& stack, const CodeMapping& mapping) 
   const profd_user_end end = step_by_rule(stack.frame, tables_.find_rule(key, offset), window);
   if (end != PROFD_END_NO_ROW) return end;
   return step_by_frame_pointer(stack.frame, window, PROFD_END_NO_ROW);
+}
+
+// The last native frame may be the loop of the next interpreted ones: it has their anchor between
+// its stack pointer and that of its caller, or, without anchors, its code is that of a loop.
+void DeferredUnwinder::meet(AnchorWalk& anchors, const Stack& stack, const CodeMapping& mapping,
+                            const UnwindFrame& before) const {
+  if (stack.interpreted.empty()) return;
+  const std::size_t native_frame = stack.user_frames.size() - 1;
+  if (!anchors.goes_by_loop()) {
+    if (stack.sample.user_end == kStepped) anchors.step(native_frame, before.sp, stack.frame.sp);
+    return;
+  }
+  const std::uint64_t offset = before.code_address() - mapping.start + mapping.file_offset;
+  if (mapping.kind == PROFD_MAPPING_FILE && is_loop_(mapping.file, offset)) {
+    anchors.meet_loop(native_frame);
+  }
 }
 
 // An address outside executable mappings is not a frame.
@@ -185,7 +210,7 @@ void DeferredUnwinder::finish(Stack& stack, Progress progress) {
   sample.kernel_frames = sample.words.first(stack.kernel_frames.size());
   sample.user_frames = sample.words.subspan(stack.kernel_frames.size(), stack.user_frames.size());
   sample.mapping_ids = sample.words.last(stack.mapping_ids.size());
-  next_.on_sample(sample);
+  deliver_(sample, stack.interpreted);
 }
 
 void DeferredUnwinder::add_to(UnwindStats& stats) const {

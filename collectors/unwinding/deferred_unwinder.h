@@ -1,5 +1,6 @@
 // Deferred stacks: a stack that reached a file without a table waits for the table, is unwound
-// further in user space, and is then delivered like any other sample.
+// further in user space, and is then delivered like any other sample. Its interpreted frames wait
+// with it, and meet the native frames of their loops in its steps.
 //
 // A stack can wait for several files in turn, for kMaxWait in total. After that, and if too many
 // stacks are waiting, it is delivered as it is, with PROFD_END_TABLE_LATE. Stacks of users other
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/interpreters/pending_stacks.h"
+#include "collectors/interpreters/weave.h"
 #include "collectors/unwinding/process_mappings.h"
 #include "collectors/unwinding/stats.h"
 #include "collectors/unwinding/step.h"
@@ -37,12 +40,21 @@ class DeferredUnwinder {
   // Requests the table of a mapping's file: later `tables` has it, or it is refused.
   using Request = std::function<void(const CodeMapping&)>;
 
+  // Whether this offset in a file is code of an interpreter's loop.
+  using IsLoopOfFile = std::function<bool(const FileKey& file, std::uint64_t offset)>;
+
+  // Takes a whole sample, with its native frames, and its interpreted ones, which may be empty. Must
+  // not throw.
+  using Deliver = std::function<void(const SampleView&, const InterpretedStack&)>;
+
   // `tables` and `mappings` must outlive the object.
   DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings, Request request,
-                   SampleSink& next);
+                   IsLoopOfFile is_loop, Deliver deliver);
 
   // Delivers the sample, now or later. `user` is the one whose process it is (uid_owners.h).
-  void add(const DeferredSampleView& deferred, std::uint32_t user, Clock::time_point now);
+  // `interpreted` are its interpreted frames; null: it has none.
+  void add(const DeferredSampleView& deferred, std::uint32_t user, Clock::time_point now,
+           const InterpretedStack* interpreted = nullptr);
 
   // Continues the stacks whose table is there or refused, and delivers those that waited too long:
   // until `end`, and kMaxWalks at most. True: the next call goes on with the others.
@@ -62,6 +74,7 @@ class DeferredUnwinder {
     std::vector<std::uint64_t> user_frames;
     std::vector<std::uint64_t> mapping_ids;
     std::vector<std::uint64_t> window;
+    InterpretedStack interpreted;
     std::uint64_t window_start = 0;
     UnwindFrame frame;
     FileKey awaited;
@@ -75,6 +88,8 @@ class DeferredUnwinder {
 
   static Stack copy_of(const DeferredSampleView& deferred);
   Progress walk(Stack& stack);
+  void meet(AnchorWalk& anchors, const Stack& stack, const CodeMapping& mapping,
+            const UnwindFrame& before) const;
   profd_user_end step(Stack& stack, const CodeMapping& mapping) const;
   bool push_frame(Stack& stack) const;
   [[nodiscard]] bool has_room(std::uint32_t user, std::size_t bytes) const;
@@ -84,7 +99,8 @@ class DeferredUnwinder {
   const UnwindTables& tables_;
   const ProcessMappings& mappings_;
   Request request_;
-  SampleSink& next_;
+  IsLoopOfFile is_loop_;
+  Deliver deliver_;
   Stacks stacks_;          // in the order in which poll() reaches them
   std::size_t bytes_ = 0;  // of all stacks
   std::size_t bytes_of_users_ = 0;

@@ -74,8 +74,8 @@ std::uint64_t leaf_word(std::uint64_t ip, bool has_mapping, profd_frame_how how)
 // The rows mark the last frame as the outermost one.
 bool reached_entry(profd_user_end end) { return end == PROFD_END_ENTRY; }
 
-// Which native frames of one sample are the loop of an interpreter. Frames of files without one, the
-// most by far, cost one look-up for each of its mappings.
+// Which native frames of one sample are code of an interpreter's file, and which are its loop. For
+// frames of other files, it costs one look-up for each of the sample's mappings.
 class LoopsOfSample {
  public:
   LoopsOfSample(const ProcessMappings& mappings, const Runtimes& runtimes,
@@ -83,14 +83,12 @@ class LoopsOfSample {
       : mappings_(mappings), runtimes_(runtimes), process_(process) {}
 
   [[nodiscard]] bool is_loop(std::uint64_t word) {
-    const UserFrame frame = UserFrame::from_word(word);
-    const bool is_exact =
-        frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
-    const std::uint64_t address = is_exact ? frame.address : frame.address - 1;
-    const CodeMapping* const mapping = mapping_of(frame, address);
+    const std::uint64_t address = address_of(word);
+    const CodeMapping* const mapping = mapping_of(word);
     return mapping != nullptr &&
            runtimes_.is_loop(mapping->file, address - mapping->start + mapping->file_offset);
   }
+  [[nodiscard]] bool is_of_interpreter(std::uint64_t word) { return mapping_of(word) != nullptr; }
 
  private:
   struct Known {
@@ -98,11 +96,20 @@ class LoopsOfSample {
     const CodeMapping* mapping = nullptr;  // null: it has no interpreter
   };
 
+  // Of a return address, that of the call.
+  [[nodiscard]] static std::uint64_t address_of(std::uint64_t word) {
+    const UserFrame frame = UserFrame::from_word(word);
+    const bool is_exact =
+        frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
+    return is_exact ? frame.address : frame.address - 1;
+  }
+
   // Null: the mapping has no interpreter, or its record was lost.
-  const CodeMapping* mapping_of(const UserFrame& frame, std::uint64_t address) {
-    if (frame.mapping >= known_.size()) return find(address);
-    Known& known = known_[frame.mapping];
-    if (!known.is_known) known = {.is_known = true, .mapping = find(address)};
+  [[nodiscard]] const CodeMapping* mapping_of(std::uint64_t word) {
+    const std::size_t index = UserFrame::from_word(word).mapping;
+    if (index >= known_.size()) return find(address_of(word));
+    Known& known = known_[index];
+    if (!known.is_known) known = {.is_known = true, .mapping = find(address_of(word))};
     return known.mapping;
   }
   [[nodiscard]] const CodeMapping* find(std::uint64_t address) const {
@@ -151,7 +158,13 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
       next_(next),
       deferred_(
           tables_, mappings_,
-          [this](const CodeMapping& mapping) { request_unless_loading(mapping); }, next),
+          [this](const CodeMapping& mapping) { request_unless_loading(mapping); },
+          [this](const FileKey& file, std::uint64_t offset) {
+            return runtimes_->is_loop(file, offset);
+          },
+          [this](const SampleView& sample, const InterpretedStack& stack) {
+            deliver_deferred(sample, stack);
+          }),
       loader_(std::move(loader)) {
   tables_.tick(nanoseconds_of(Clock::now().time_since_epoch()));
   if (codes_ != nullptr) codes_->set_maps(runtimes_->maps());
@@ -219,8 +232,8 @@ void Unwinding::on(const SampleView& sample) noexcept {
 }
 
 void Unwinding::on(const DeferredSampleView& sample) noexcept {
-  (void)pending_.take(sample.sample);
-  deferred_.add(sample, files_.user_of(sample.sample.process), Clock::now());
+  deferred_.add(sample, files_.user_of(sample.sample.process), Clock::now(),
+                pending_.take(sample.sample));
 }
 
 void Unwinding::on(const InterpretedStackView& stack) noexcept {
@@ -240,6 +253,19 @@ void Unwinding::deliver(const SampleView& sample, const InterpretedStack& stack)
   } catch (const std::exception&) {  // no memory
   }
   next_.on_sample(sample);
+}
+
+// A stack that met the code of an interpreter before its file was recognised has no interpreted
+// frames: table and interpreter of a file are found together.
+void Unwinding::deliver_deferred(const SampleView& sample, const InterpretedStack& stack) noexcept {
+  if (sample.interpreted == PROFD_INTERPRETED_NONE) {
+    LoopsOfSample loops(mappings_, *runtimes_, sample.process);
+    const auto is_of_interpreter = [&](std::uint64_t word) {
+      return loops.is_of_interpreter(word);
+    };
+    if (std::ranges::any_of(sample.user_frames, is_of_interpreter)) ++without_table_;
+  }
+  deliver(sample, stack);
 }
 
 void Unwinding::pass_woven(const SampleView& sample, const InterpretedStack& stack) {
@@ -572,6 +598,7 @@ InterpreterStats Unwinding::interpreter_stats() const {
   stats.is_supported = runtimes_->maps() != nullptr;
   stats.woven = woven_counts_;
   stats.orphans = pending_.orphans();
+  stats.without_table = without_table_;
   if (codes_ != nullptr) stats.codes = codes_->stats();
   stats.verdicts = runtimes_->counts();
   stats.files = runtimes_->list();

@@ -112,6 +112,7 @@ class Unwinding {
   };
 
   void deliver(const SampleView& sample, const InterpretedStack& stack) noexcept;
+  void deliver_deferred(const SampleView& sample, const InterpretedStack& stack) noexcept;
   void pass_woven(const SampleView& sample, const InterpretedStack& stack);
   void apply(const MappingView& mapping, std::shared_ptr<const MappedFile> file);
   void keep_until_open(const MappingView& mapping, const MappedFile& file);
@@ -159,6 +160,7 @@ class Unwinding {
   std::unique_ptr<TableLoader> loader_;
   PendingStacks pending_;
   WeaveCounts woven_counts_;
+  std::uint64_t without_table_ = 0;  // InterpreterStats
   // The frames and the words of the last sample that was woven: their memory is used again.
   std::vector<std::uint64_t> woven_;
   std::vector<std::uint64_t> words_;

@@ -2,6 +2,7 @@
 
 #include "collectors/unwinding/deferred_unwinder.h"
 
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -28,10 +29,11 @@ struct Delivered {
   std::vector<std::uint64_t> mappings;
   profd_user_end end;
   std::size_t words;
+  std::vector<profd_interpreted_entry> interpreted;
 };
 
 // A leaf in the library, called by the program; every frame of both has its CFA at sp + 16.
-class DeferredUnwinderTest : public testing::Test, private SampleSink {
+class DeferredUnwinderTest : public testing::Test {
  protected:
   DeferredUnwinderTest() {
     add_mapping(1, kProgram, key(1));
@@ -53,7 +55,8 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
     mappings_.add(mapping, 0);
   }
 
-  void add_sample(std::uint32_t sessions = 1, std::uint32_t user = 0) {
+  void add_sample(std::uint32_t sessions = 1, std::uint32_t user = 0,
+                  const InterpretedStack* interpreted = nullptr) {
     lists_ = {0xffffffff81000000, frame_word(registers_.ip, PROFD_FRAME_INTERRUPTED), 2};
     const std::span<const std::uint64_t> all = lists_;
     SampleView sample{};
@@ -64,7 +67,8 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
     sample.kernel_frames = all.first(1);
     sample.user_frames = all.subspan(1, 1);
     sample.mapping_ids = all.last(1);
-    unwinder_.add({.sample = sample, .registers = &registers_, .window = words_}, user, now_);
+    unwinder_.add({.sample = sample, .registers = &registers_, .window = words_}, user, now_,
+                  interpreted);
     lists_.assign(3, 0);  // borrowed for the call
   }
 
@@ -88,21 +92,18 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
                                  std::to_string(inode), *table));
   }
 
-  void on_sample(const SampleView& sample) noexcept override {
+  void take(const SampleView& sample, const InterpretedStack& interpreted) {
     Delivered one{.kernel = {sample.kernel_frames.begin(), sample.kernel_frames.end()},
                   .frames = {},
                   .mappings = {sample.mapping_ids.begin(), sample.mapping_ids.end()},
                   .end = sample.user_end,
-                  .words = sample.words.size()};
+                  .words = sample.words.size(),
+                  .interpreted = interpreted.entries};
     for (const std::uint64_t word : sample.user_frames) {
       one.frames.push_back(UserFrame::from_word(word));
     }
     delivered_.push_back(one);
   }
-
-  void on_mapping(const MappingView&, std::shared_ptr<const MappedFile>) noexcept override {}
-  void on_process(const ProcessView&) noexcept override {}
-  void on_unmap(const UnmapView&) noexcept override {}
 
   UnwindStats stats() const {
     UnwindStats stats;
@@ -118,7 +119,14 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
   std::vector<Delivered> delivered_;
   DeferredUnwinder unwinder_{
       tables_, mappings_,
-      [this](const CodeMapping& mapping) { requested_.push_back(mapping.file.inode); }, *this};
+      [this](const CodeMapping& mapping) { requested_.push_back(mapping.file.inode); },
+      [this](const FileKey& file, std::uint64_t offset) {
+        return file == key(2) && loop_.contains(offset);
+      },
+      [this](const SampleView& sample, const InterpretedStack& interpreted) {
+        take(sample, interpreted);
+      }};
+  std::set<std::uint64_t> loop_;  // offsets in the library
   DeferredUnwinder::Clock::time_point now_{};
   profd_deferred_stack registers_{};
   std::vector<std::uint64_t> words_;
@@ -164,6 +172,69 @@ TEST_F(DeferredUnwinderTest, AStackWhoseTablesAreReadyIsDeliveredAtOnce) {
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].end, PROFD_END_ENTRY);
   EXPECT_TRUE(requested_.empty());
+}
+
+InterpretedStack segments_with(const std::vector<std::uint64_t>& anchors) {
+  InterpretedStack stack{.kind = PROFD_RUNTIME_PYTHON, .layout = 1};
+  for (const std::uint64_t anchor : anchors) {
+    stack.entries.push_back({.value = 5, .position = 7, .kind = PROFD_ENTRY_FRAME});
+    stack.entries.push_back(
+        {.value = anchor, .position = PROFD_NOT_MET, .kind = PROFD_ENTRY_BOUNDARY});
+  }
+  return stack;
+}
+
+std::vector<std::uint32_t> met_by(const Delivered& delivered) {
+  std::vector<std::uint32_t> frames;
+  for (const profd_interpreted_entry& entry : delivered.interpreted) {
+    if (entry.kind == PROFD_ENTRY_BOUNDARY) frames.push_back(entry.position);
+  }
+  return frames;
+}
+
+using Met = std::vector<std::uint32_t>;
+
+// The leaf has [kStack, kStack + 16), its caller the next 16 bytes, and so on. The program has no
+// table for a while.
+TEST_F(DeferredUnwinderTest, InterpretedFramesMeetTheirLoopsInEachPartOfTheWalk) {
+  InterpretedStack stack =
+      segments_with({kStack + 8, kStack + 20, kStack + 40, kStack + 0x1000});
+  install(2);
+  add_sample(1, 0, &stack);
+  stack = {};  // borrowed for the call
+  EXPECT_TRUE(delivered_.empty());
+  install(1);
+  unwinder_.poll(now_);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].frames.size(), 3U);
+  EXPECT_EQ(met_by(delivered_[0]), (Met{0, 1, 2, PROFD_NOT_MET}));
+}
+
+TEST_F(DeferredUnwinderTest, LoopsWithoutAnchorsAreKnownByTheirCode) {
+  const InterpretedStack stack = segments_with({0, 0});
+  loop_ = {0x1f};  // of the call at 0x20
+  install(2);
+  install(1, true);
+  add_sample(1, 0, &stack);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].frames.size(), 3U);
+  EXPECT_EQ(met_by(delivered_[0]), (Met{1, PROFD_NOT_MET}));
+}
+
+TEST_F(DeferredUnwinderTest, AStackThatIsDeliveredAsItIsHasItsInterpretedFrames) {
+  const InterpretedStack stack = segments_with({kStack + 8});
+  add_sample(1, 0, &stack);
+  unwinder_.flush(1);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(met_by(delivered_[0]), (Met{PROFD_NOT_MET}));
+}
+
+TEST_F(DeferredUnwinderTest, InterpretedFramesCountAsMemory) {
+  InterpretedStack stack;
+  stack.entries.resize(PROFD_MAX_INTERPRETED_ENTRIES, {.value = 1, .position = 1, .kind = 0});
+  const std::size_t bytes = DeferredUnwinder::kMinBytes + stack.entries.size() * 16;
+  for (std::size_t i = 0; i < kMaxStacks; ++i) add_sample(1, 0, &stack);
+  EXPECT_EQ(unwinder_.waiting(), DeferredUnwinder::kMaxBytes / bytes);
 }
 
 TEST_F(DeferredUnwinderTest, InARefusedFileTheFramePointerIsUsed) {
