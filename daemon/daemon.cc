@@ -27,6 +27,7 @@
 #include "collectors/host/thread_priority.h"
 #include "collectors/host/uid_owners.h"
 #include "collectors/host/user_refusals.h"
+#include "collectors/interpreters/codes.h"
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
@@ -77,11 +78,12 @@ T value_of(Result<T> part) {
 }
 
 std::unique_ptr<Sampler> open_sampler(const Config& config, Aggregator& aggregator,
-                                      UserRefusals& refusals) {
+                                      InterpretedCodes& codes, UserRefusals& refusals) {
   return value_of(Sampler::open({.ring_bytes = config.ring_bytes,
                                  .unwinding = {.cache_directory = config.state_dir + "/unwind",
                                                .max_bytes = config.unwind_max_bytes,
-                                               .refusals = &refusals}},
+                                               .refusals = &refusals},
+                                 .codes = &codes},
                                 aggregator));
 }
 
@@ -223,8 +225,9 @@ class Daemon final : public Service {
 
   std::unique_ptr<Parser> parser_ = value_of(Parser::start());
   JitNaming naming_{io_, start_jit(settings(), source_, refusals_)};
-  Aggregator aggregator_{&naming_, &refusals_};
-  std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_, refusals_);
+  InterpretedCodes codes_{&refusals_};
+  Aggregator aggregator_{&naming_, &refusals_, &codes_};
+  std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_, codes_, refusals_);
   DrainLoop drain_loop_{io_, *source_};
 
   ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results", &refusals_));

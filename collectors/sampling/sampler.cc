@@ -18,6 +18,7 @@
 #include "collectors/files/mapped_files.h"
 #include "collectors/host/clock.h"
 #include "collectors/host/host_checks.h"
+#include "collectors/interpreters/codes.h"
 #include "collectors/off_cpu/open_blocks.h"
 #include "collectors/sampling/event_sets.h"
 #include "collectors/sampling/session_slots.h"
@@ -103,6 +104,10 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] SamplerLedger ledger() override;
   [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override;
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding_->stats(); }
+  [[nodiscard]] InterpreterStats interpreter_stats() override;
+  [[nodiscard]] std::map<FileKey, profd_runtime> interpreters() const override {
+    return unwinding_->runtimes().by_file();
+  }
   [[nodiscard]] std::optional<OffCpuStats> off_cpu_stats() const override;
   [[nodiscard]] bool needs(const ProcessKey& process) const override {
     return open_blocks_->has(process);
@@ -203,6 +208,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   std::array<Slot, PROFD_MAX_SESSIONS> slots_;
   std::optional<EventSets> events_;
   UidOwners owners_;
+  InterpretedCodes* codes_ = nullptr;
   std::uint32_t wall_slots_ = 0;  // a mask: sessions of `wall`
   std::uint64_t received_ = 0;
   Clock::time_point next_refresh_{};
@@ -223,6 +229,7 @@ Result<void> KernelSampler::open(const SamplerOptions& options) {
   counters_map_ = *counters_map;
   events_.emplace(*tick);
   owners_ = options.owners;
+  codes_ = options.codes;
   // Listing profd itself is how the programs learn which PID namespace is profd's.
   if (auto self = programs_->list_tasks(static_cast<std::uint32_t>(::getpid())); !self) {
     return self.error();
@@ -236,7 +243,9 @@ Result<void> KernelSampler::open(const SamplerOptions& options) {
   switch_watch_.emplace(*programs_);
   open_blocks_.emplace([this](const ProcessKey& process) { return files_.user_of(process); },
                        [this](const SampleView& sample) { sink_.on_sample(sample); });
-  auto unwinding = Unwinding::open(*programs_, files_, options.unwinding, *this);
+  UnwindingOptions unwinding_options = options.unwinding;
+  unwinding_options.codes = options.codes;
+  auto unwinding = Unwinding::open(*programs_, files_, unwinding_options, *this);
   if (!unwinding) return unwinding.error();
   unwinding_ = std::move(*unwinding);
   auto records = RecordReader::open(
@@ -606,6 +615,15 @@ void KernelSampler::detach_unneeded_hooks() {
   filter_->detach_unneeded_hooks(now);
   unmap_watch_->detach_unneeded_hooks(now);
   switch_watch_->detach_unneeded(now);
+  if (codes_ != nullptr) codes_->tick(now);
+}
+
+InterpreterStats KernelSampler::interpreter_stats() {
+  InterpreterStats stats = unwinding_->interpreter_stats();
+  stats.is_supported = programs_->has_interpreters();
+  const profd_counters sum = balanced_counters();
+  std::ranges::copy(sum.interpreted, stats.kernel.begin());
+  return stats;
 }
 
 std::vector<BpfFunction> KernelSampler::bpf_functions() const {

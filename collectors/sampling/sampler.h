@@ -211,8 +211,9 @@ class Sampler {
   // Closes the files that no session needs. Call it after the results of a session are released.
   virtual void release_files() = 0;
 
-  // Detaches the programs that no session has needed for a minute. To be called every second or so,
-  // also while nothing is sampled.
+  // Detaches the programs that no session has needed for a minute, and asks for the code of
+  // interpreted frames that was not announced. To be called every second or so, also while nothing
+  // is sampled.
   virtual void detach_unneeded_hooks() = 0;
 };
 

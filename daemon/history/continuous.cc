@@ -7,6 +7,7 @@
 #include "collectors/host/thread_priority.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
+#include "daemon/samples/interpreted_share.h"
 #include "formats/base/time_text.h"
 #include "formats/profile/block_names.h"
 
@@ -291,6 +292,7 @@ boost::asio::awaitable<void> Continuous::close(const OpenWindow& window, Steady:
   snapshot.bpf_functions = parts_.source.bpf_functions();
   snapshot.ledger = parts_.source.stop(window.slot);
   add_samples(snapshot, parts_.aggregator.close(window.slot), parts_.aggregator.processes());
+  share_code(snapshot, parts_.aggregator.codes(), parts_.source);
   if (parts_.naming != nullptr) {
     co_await parts_.naming->resolve_in_time(snapshot);
   }

@@ -160,6 +160,7 @@ ForgottenImages Aggregator::forget_processes(const IsNeeded& is_needed) {
     return std::ranges::any_of(sessions_, has_samples) || (is_needed && is_needed(key));
   };
   if (naming_ != nullptr) naming_->forget_unless(needed);
+  if (codes_ != nullptr) codes_->forget_unless(needed);
   return processes_.forget_unless(needed);
 }
 

@@ -25,6 +25,7 @@
 
 #include "collectors/bpf/sample.h"
 #include "collectors/host/user_refusals.h"
+#include "collectors/interpreters/codes.h"
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/sample_budget.h"
@@ -82,9 +83,11 @@ class Aggregator final : public SampleSink {
  public:
   // `naming` gets the events of all processes and mappings. Null: JIT code is recognised but not
   // named. `refusals` is that of ProcessTable, and gets samples whose thread has no name for lack
-  // of room as kThreadNames. Both must outlive *this.
-  explicit Aggregator(JitNaming* naming = nullptr, UserRefusals* refusals = nullptr)
-      : processes_(refusals), naming_(naming), refusals_(refusals) {}
+  // of room as kThreadNames. `codes` are those of the samples' interpreted frames, and forget the
+  // processes that *this forgets. All must outlive *this.
+  explicit Aggregator(JitNaming* naming = nullptr, UserRefusals* refusals = nullptr,
+                      InterpretedCodes* codes = nullptr)
+      : processes_(refusals), naming_(naming), refusals_(refusals), codes_(codes) {}
   static constexpr std::string_view kThreadNames = "thread_names";
 
   // Samples of a slot are counted from open() to close(). Samples of a slot that is not open are
@@ -112,6 +115,9 @@ class Aggregator final : public SampleSink {
   void add_to(SessionSamples& copied, const SampleView& sample) noexcept;
 
   [[nodiscard]] ProcessTable& processes() { return processes_; }
+
+  // Null: no sample has interpreted frames.
+  [[nodiscard]] InterpretedCodes* codes() { return codes_; }
 
   // Of all samples of all sessions.
   [[nodiscard]] const UnwindTally& unwind_tally() const { return unwind_tally_; }
@@ -149,6 +155,7 @@ class Aggregator final : public SampleSink {
   UnwindTally unwind_tally_;
   JitNaming* naming_;
   UserRefusals* refusals_;
+  InterpretedCodes* codes_;
 };
 
 }  // namespace profd

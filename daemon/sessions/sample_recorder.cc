@@ -13,6 +13,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/profiles/profile_files.h"
+#include "daemon/samples/interpreted_share.h"
 #include "daemon/samples/snapshot.h"
 
 namespace profd {
@@ -158,6 +159,7 @@ class SampleRecorder::SampleRecording final : public Recording {
     now.taken = std::accumulate(now.lost.begin(), now.lost.end(), now.received);
     snapshot.ledger = difference_of(now, taken_.ledger);
     add_samples(snapshot, parts_.aggregator.take(slot_), parts_.aggregator.processes());
+    share_code(snapshot, parts_.aggregator.codes(), parts_.source);
     taken_.ledger = now;
     taken_.samples += snapshot.samples;
     taken_.refused += snapshot.refused;
@@ -218,6 +220,7 @@ class SampleRecorder::SampleRecording final : public Recording {
       parts_.aggregator.add_to(*samples, sample);
     }
     add_samples(snapshot, std::move(*samples), parts_.aggregator.processes());
+    share_code(snapshot, parts_.aggregator.codes(), parts_.source);
     if (parts_.naming != nullptr) parts_.naming->hold(snapshot);
     auto operation = named(std::move(snapshot));
     co_return co_await std::move(operation);
@@ -274,6 +277,7 @@ class SampleRecorder::SampleRecording final : public Recording {
     const SlotLedger ledger = parts_.source.stop(slot_);
     snapshot.ledger = difference_of(ledger, taken_.ledger);
     add_samples(snapshot, parts_.aggregator.close(slot_), parts_.aggregator.processes());
+    share_code(snapshot, parts_.aggregator.codes(), parts_.source);
     are_taken_ = true;
     count_refused(snapshot);
     final_info_.samples = taken_.samples + snapshot.samples;
@@ -360,6 +364,7 @@ class SampleRecorder::SampleRecording final : public Recording {
     snapshot.charged = std::move(*charged);
     try {
       add_copy(snapshot, parts_.aggregator.samples(slot_), parts_.aggregator.processes());
+      share_code(snapshot, parts_.aggregator.codes(), parts_.source);
     } catch (const std::bad_alloc&) {
       return no_memory_for_copy();
     }

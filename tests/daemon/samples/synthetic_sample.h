@@ -40,6 +40,10 @@ class SyntheticSample {
   SyntheticSample& leaf(std::uint64_t address, std::uint64_t mapping_id = 0) {
     return user(address, mapping_id, PROFD_FRAME_INTERRUPTED);
   }
+  SyntheticSample& interpreted(std::uint32_t code, std::uint32_t position) {
+    user_.push_back(InterpretedFrame::to_word(code, position));
+    return *this;
+  }
   SyntheticSample& context(profd_context value) {
     context_ = value;
     return *this;
