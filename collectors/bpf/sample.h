@@ -140,7 +140,7 @@ struct SampleView {
   // with equal words and equal list sizes have the same stack.
   std::span<const std::uint64_t> words;
   std::span<const std::uint64_t> kernel_frames;
-  std::span<const std::uint64_t> user_frames;  // UserFrame words
+  std::span<const std::uint64_t> user_frames;  // of UserFrame; behind the unwinding, of both kinds
   std::span<const std::uint64_t> mapping_ids;
   // Of `user_frames` as the kernel sent them: whether a record of interpreted frames precedes it.
   profd_interpreted interpreted = PROFD_INTERPRETED_NONE;

@@ -20,8 +20,10 @@ std::uint64_t generation_at(const JitLookup& code, std::uint64_t address, std::u
   return found ? found->generation + 1 : 0;
 }
 
+// An interpreted frame means the same at all times.
 bool frame_means_the_same(std::span<const std::uint64_t> words, std::size_t index,
                           std::uint64_t time_a_ns, std::uint64_t time_b_ns, const JitLookup& code) {
+  if (InterpretedFrame::is(words[index])) return true;
   const std::uint64_t address = code_address_of(words, index);
   return generation_at(code, address, time_a_ns) == generation_at(code, address, time_b_ns);
 }
@@ -158,6 +160,7 @@ bool JitResolver::add_frames() {
 std::uint32_t JitResolver::function_of_frame(std::size_t index, bool is_noted) {
   const StackTable::Stack& stack = stacks_.stacks()[stack_];
   const auto words = stacks_.user_frames(stack);
+  if (InterpretedFrame::is(words[index])) return JitSamples::kNoFunction;
   if (!is_candidate(stack, UserFrame::from_word(words[index]))) return JitSamples::kNoFunction;
   const std::uint64_t address = code_address_of(words, index);
   const std::uint32_t function = function_at(address, *run_time_ns_);

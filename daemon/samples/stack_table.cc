@@ -82,12 +82,14 @@ std::string_view incomplete_reason(StackClass stack_class, unsigned user_end) {
 // A signal handler returns to the restorer, an address that the kernel has put on the stack. The
 // byte before it is not a call.
 PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index) {
+  if (InterpretedFrame::is(words[index])) return PcKind::kExact;
   const UserFrame frame = UserFrame::from_word(words[index]);
   const bool is_interrupted =
       frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
-  const bool has_caller = index + 1 < words.size();
+  const auto callers = words.subspan(index + 1);
+  const auto caller = std::ranges::find_if_not(callers, InterpretedFrame::is);
   const bool is_restorer =
-      has_caller && UserFrame::from_word(words[index + 1]).how == PROFD_FRAME_SIGNAL;
+      caller != callers.end() && UserFrame::from_word(*caller).how == PROFD_FRAME_SIGNAL;
   return is_interrupted || is_restorer ? PcKind::kExact : PcKind::kReturnAddress;
 }
 

@@ -44,8 +44,9 @@ enum class StackClass : std::uint8_t {
 [[nodiscard]] std::string_view incomplete_reason(StackClass stack_class, unsigned user_end);
 
 // A user frame stands for a byte of code: the innermost frame, and frames that a signal or a fault
-// interrupted, for the byte at their address, all others for the call before it.
-// `words` are the UserFrame words of a stack, leaf first.
+// interrupted, for the byte at their address, all others for the call before it. An interpreted
+// frame (InterpretedFrame) has an exact position, and is no caller of the native frame before it.
+// `words` are the user frames of a stack, leaf first.
 [[nodiscard]] PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index);
 
 [[nodiscard]] std::uint64_t code_address(const UserFrame& frame, PcKind kind);
@@ -91,7 +92,7 @@ class StackTable {
   // From now on the times of that stack's samples are kept.
   void keep_times_of_last_counted() { stacks_[last_counted_].is_timed = true; }
 
-  // The frames begin with the leaf; user frames are UserFrame words.
+  // The frames begin with the leaf; user frames are words of UserFrame or InterpretedFrame.
   [[nodiscard]] std::span<const std::uint64_t> kernel_frames(const Stack& stack) const;
   [[nodiscard]] std::span<const std::uint64_t> user_frames(const Stack& stack) const;
   [[nodiscard]] std::span<const std::uint64_t> mapping_ids(const Stack& stack) const;

@@ -14,11 +14,15 @@
 namespace profd {
 namespace {
 
-// Null where the frame lies in no mapping, or the mapping's record has not arrived.
+// Null where the frame lies in no mapping, or the mapping's record has not arrived. Interpreted
+// frames may come behind the last native one.
 const ProcessMapping* mapping_of_last_frame(const SampleView& sample,
                                             const ProcessTable& processes) {
-  if (sample.user_frames.empty()) return nullptr;
-  const UserFrame last = UserFrame::from_word(sample.user_frames.back());
+  const auto frames = sample.user_frames;
+  const auto native =
+      std::ranges::find_if_not(frames.rbegin(), frames.rend(), InterpretedFrame::is);
+  if (native == frames.rend()) return nullptr;
+  const UserFrame last = UserFrame::from_word(*native);
   if (last.mapping >= sample.mapping_ids.size()) return nullptr;
   const ProcessImage* image = processes.find(sample.process);
   if (image == nullptr) return nullptr;

@@ -152,6 +152,35 @@ TEST_F(JitSamplesTest, CodeOfAFileIsNotNamedByARuntime) {
   EXPECT_THAT(jit.unnamed, IsEmpty());
 }
 
+// Its word has no mapping, as that of a frame whose mapping's record is late, and here it has the
+// bits of an address in JIT code.
+TEST_F(JitSamplesTest, AnInterpretedFrameIsNoJitCode) {
+  load("liar", at(kJit, 0x5000), 1);
+  load("before", at(kJit, 0), 1);
+  load("after", at(kJit, 0), 15);
+  const auto position = static_cast<std::uint32_t>(at(kJit, 0x5008));
+  for (const std::uint64_t time : {10U, 11U, 20U}) {
+    add(SyntheticSample(kProcess).interpreted(0, position).leaf(at(kJit, 8), kJit), time);
+  }
+  const JitSamples jit = resolve();
+  EXPECT_EQ(text_of(jit, samples().stacks),
+            (std::map<std::string, std::uint64_t>{{"- before", 2}, {"- after", 1}}));
+  EXPECT_THAT(jit.unnamed, IsEmpty());
+}
+
+TEST_F(JitSamplesTest, AnInterpretedFrameMeansTheSameAtAllTimes) {
+  load("one", at(kJit, 0x5000), 1);
+  load("two", at(kJit, 0x5000), 15);
+  const auto position = static_cast<std::uint32_t>(at(kJit, 0x5008));
+  for (const std::uint64_t time : {10U, 20U}) {
+    add(SyntheticSample(kProcess).interpreted(0, position).leaf(at(kJit, 8), kJit), time);
+  }
+  load("code", at(kJit, 0), 1);
+  const JitSamples jit = resolve();
+  ASSERT_EQ(jit.runs.size(), 1U);
+  EXPECT_EQ(jit.runs[0].count, 2U);
+}
+
 TEST_F(JitSamplesTest, CodeWithoutANameKeepsItsAddress) {
   load("made", at(kJit, 0), 1);
   add(SyntheticSample(kProcess).leaf(at(kJit, 0x5000), kJit), 10);

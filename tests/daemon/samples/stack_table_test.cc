@@ -47,6 +47,22 @@ TEST(StackTable, ReturnsTheFramesOfEachStack) {
   EXPECT_THAT(table.mapping_ids(stack), ElementsAre(5, 6));
 }
 
+// The frames that the interpreter calls, its loop, and a signal's frame with its restorer.
+TEST(StackTable, AnInterpretedFrameChangesNothingOfNativeOnes) {
+  SyntheticSample sample = SyntheticSample(kProcess)
+                               .user(0x1000, 5, PROFD_FRAME_ROW)
+                               .interpreted(1, 7)
+                               .user(0x2000, 5, PROFD_FRAME_SIGNAL)
+                               .user(0x3000, 5, PROFD_FRAME_ROW)
+                               .interpreted(2, 0);
+  const auto words = sample.view().user_frames;
+  EXPECT_EQ(kind_of_frame(words, 0), PcKind::kExact) << "its native caller is a signal's frame";
+  EXPECT_EQ(kind_of_frame(words, 1), PcKind::kExact);
+  EXPECT_EQ(kind_of_frame(words, 2), PcKind::kExact);
+  EXPECT_EQ(kind_of_frame(words, 3), PcKind::kReturnAddress);
+  EXPECT_EQ(kind_of_frame(words, 4), PcKind::kExact);
+}
+
 TEST(StackTable, KeepsDifferentStacksApart) {
   const std::vector<SyntheticSample> all = {
       plain(),

@@ -76,6 +76,15 @@ TEST_F(UnwindTallyTest, CountsEveryUserStackByItsEnd) {
               ElementsAre(Pair("32_bit", 1), Pair("no_row", 3), Pair("window", 2)));
 }
 
+// Interpreted frames whose native ones the stack did not reach are the last ones.
+TEST_F(UnwindTallyTest, NamesTheObjectOfTheLastNativeFrame) {
+  add_mapping(1, PROFD_MAPPING_FILE, "/opt/python");
+  count(broken(1, PROFD_END_NO_ROW).interpreted(1, 7).interpreted(2, 7));
+  count(SyntheticSample(kProcess).interpreted(1, 7).end(PROFD_END_STACK_UNREADABLE));
+  EXPECT_THAT(tally_.worst(10), ElementsAre(is_object("/opt/python", "no_row", 1),
+                                            is_object("[unknown]", "stack_unreadable", 1)));
+}
+
 TEST_F(UnwindTallyTest, NamesTheObjectOfTheLastUserFrame) {
   add_mapping(1, PROFD_MAPPING_FILE, "/opt/good");
   add_mapping(2, PROFD_MAPPING_FILE, "/opt/bad");
