@@ -156,7 +156,9 @@ std::uint64_t loops_without_segment(std::span<const std::uint64_t> native, bool 
 AnchorWalk::AnchorWalk(InterpretedStack& stack) : stack_(stack) {
   for (std::size_t i = 0; i < stack_.entries.size(); ++i) {
     const profd_interpreted_entry& entry = stack_.entries[i];
-    if (is_boundary(entry) && entry.position != PROFD_NOT_MET) next_ = i + 1;
+    if (!is_boundary(entry)) continue;
+    last_anchor_ = std::max<std::uint64_t>(last_anchor_, entry.value);
+    if (entry.position != PROFD_NOT_MET) next_ = i + 1;
   }
 }
 
@@ -166,6 +168,7 @@ profd_interpreted_entry* AnchorWalk::next() {
 }
 
 void AnchorWalk::step(std::size_t native_frame, std::uint64_t sp, std::uint64_t cfa) {
+  if (cfa <= sp || last_anchor_ < sp) return;
   bool was_met = false;
   for (auto* entry = next(); entry != nullptr && entry->value != 0 && entry->value < cfa;
        entry = next()) {

@@ -25,7 +25,8 @@ class AnchorWalk {
   explicit AnchorWalk(InterpretedStack& stack);
 
   // A step from the native frame with this index in the sample's user frames: sp, and the CFA.
-  // Notes the frame where the next anchor lies in it, and skips anchors below the CFA.
+  // Notes the frame where the next anchor lies in it, and skips anchors below the CFA. Does nothing
+  // on a stack above all anchors: that of a signal, from which a later step leads back.
   void step(std::size_t native_frame, std::uint64_t sp, std::uint64_t cfa);
 
   // The same for interpreters without anchors: this native frame is the loop.
@@ -39,6 +40,7 @@ class AnchorWalk {
 
   InterpretedStack& stack_;
   std::size_t next_ = 0;  // entry
+  std::uint64_t last_anchor_ = 0;
 };
 
 struct WeaveCounts {

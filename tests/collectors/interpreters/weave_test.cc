@@ -207,6 +207,17 @@ TEST(AnchorWalkTest, AnAnchorBelowTheStackIsSkipped) {
   EXPECT_EQ(positions_of(stack), (Positions{PROFD_NOT_MET, 3}));
 }
 
+// The stack of a signal may lie above that of the thread.
+TEST(AnchorWalkTest, AStackAboveAllAnchorsSkipsNone) {
+  InterpretedStack stack = stack_of("f1 |- f2 |-");
+  AnchorWalk walk(stack);
+  walk.step(0, 0x9000, 0x9100);
+  walk.step(1, 0x9100, 0x1080);  // to the frame that the signal interrupted
+  walk.step(2, 0x1080, 0x1180);
+  walk.step(3, 0x1180, 0x1280);
+  EXPECT_EQ(positions_of(stack), (Positions{2, 3}));
+}
+
 TEST(AnchorWalkTest, GoesOnBehindTheLastOneThatTheProgramsMet) {
   InterpretedStack stack = stack_of("f1 |- f2 |2 f3 |-");
   AnchorWalk walk(stack);
