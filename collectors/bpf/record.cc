@@ -248,8 +248,8 @@ bool interpreted_stack_is_valid(const profd_interpreted_stack& stack) {
          stack.end < PROFD_CHAIN_END_COUNT && stack.of_block <= 1;
 }
 
-// The boundaries that the walk met: each lies further from the leaf than the one before, and so does
-// its native frame.
+// The boundaries that the walk met: each lies further from the leaf than the one before, and so
+// does its native frame.
 bool entries_are_valid(std::span<const profd_interpreted_entry> entries) {
   std::uint64_t last_anchor = 0;
   std::uint32_t next_frame = 0;

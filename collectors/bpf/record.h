@@ -26,8 +26,9 @@ struct ring_buffer;
 
 namespace profd {
 
-using Record = std::variant<SampleView, DeferredSampleView, MappingView, ProcessView, UnmapView,
-                            BlockEndView, WholeBlockView, InterpretedStackView, InterpretedCodeView>;
+using Record =
+    std::variant<SampleView, DeferredSampleView, MappingView, ProcessView, UnmapView, BlockEndView,
+                 WholeBlockView, InterpretedStackView, InterpretedCodeView>;
 
 [[nodiscard]] FileKey to_key(const profd_file_key& key);
 [[nodiscard]] profd_file_key to_abi(const FileKey& key);

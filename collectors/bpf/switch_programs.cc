@@ -59,7 +59,7 @@ Result<void> SwitchPrograms::load_object(const Programs& shared, bool with_inter
   options.kernel_log_size = log.size();
   object_.reset(bpf_object__open_mem(bytes, size, &options));
   if (!object_) return fail_errno("could not open the BPF object of off-CPU");
-  // Mapping ids are hashes with the key, and those of both objects are compared. So are ids of code.
+  // Ids of mappings and of code are hashes with the key, and those of both objects are compared.
   if (auto set = set_hash_key(object_.get(), shared.hash_key()); !set) return set;
   set_interpreters(object_.get(), with_interpreters);
   if (auto reused = reuse_maps(shared); !reused) return reused;

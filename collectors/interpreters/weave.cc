@@ -133,8 +133,8 @@ void add_all(std::span<const std::uint64_t> native, Entries entries,
   weaver.add_interpreted(entries.subspan(next_entry));
 }
 
-// Loops in front of the innermost segment are those that just begin or end: they are looked for only
-// where the pairing has looked at them anyway.
+// Loops in front of the innermost segment are those that just begin or end. They are looked for
+// only where the pairing has looked at them anyway.
 std::uint64_t loops_without_segment(std::span<const std::uint64_t> native, bool from_root,
                                     std::span<const StackSegment> segments, const IsLoop& is_loop) {
   std::size_t first = 0;

@@ -43,8 +43,8 @@ class DeferredUnwinder {
   // Whether this offset in a file is code of an interpreter's loop.
   using IsLoopOfFile = std::function<bool(const FileKey& file, std::uint64_t offset)>;
 
-  // Takes a whole sample, with its native frames, and its interpreted ones, which may be empty. Must
-  // not throw.
+  // Takes a whole sample, with its native frames, and its interpreted ones, which may be empty.
+  // Must not throw.
   using Deliver = std::function<void(const SampleView&, const InterpretedStack&)>;
 
   // `tables` and `mappings` must outlive the object.

@@ -217,7 +217,7 @@ Bytes interpreted_stack_of(const std::vector<profd_interpreted_entry>& entries) 
   return bytes;
 }
 
-// Two segments: the loop of the first one is the native frame 1, and that of the second was not met.
+// Two segments: the loop of the first one is the native frame 1, that of the second was not met.
 Bytes good_interpreted_stack() {
   return interpreted_stack_of({frame_entry(0x1234, 7), frame_entry(0x5678, PROFD_NO_POSITION),
                                boundary_entry(0x7ffe00000100, 1), frame_entry(0x1234, 9),

@@ -213,7 +213,9 @@ TEST_F(InterpretedCodesTest, AnAnnouncedIdIsNotAskedFor) {
 TEST_F(InterpretedCodesTest, AllUnannouncedIdsHaveTheirTurn) {
   codes_.set_maps(&maps_);
   constexpr std::size_t kIds = 3 * InterpretedCodes::kMaxAsked;
-  for (std::uint64_t id = 1; id <= kIds; ++id) (void)number_of(id, id % 2 == 0 ? kInterpreting : kSecond);
+  for (std::uint64_t id = 1; id <= kIds; ++id) {
+    (void)number_of(id, id % 2 == 0 ? kInterpreting : kSecond);
+  }
   pass(1ms);
   for (int seconds = 1; seconds <= 4; ++seconds) {
     const std::size_t before = maps_.asked.size();

@@ -52,8 +52,10 @@ std::string text_of_words(const std::vector<std::uint64_t>& words) {
   std::string text;
   for (const std::uint64_t word : words) {
     if (!text.empty()) text += ' ';
-    text += InterpretedFrame::is(word) ? "f" + std::to_string(InterpretedFrame::from_word(word).code)
-                                       : "n" + std::to_string(index_of(word));
+    const bool is_interpreted = InterpretedFrame::is(word);
+    text += is_interpreted ? 'f' : 'n';
+    text += std::to_string(is_interpreted ? InterpretedFrame::from_word(word).code
+                                          : index_of(word));
   }
   return text;
 }
@@ -116,8 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
             "n0 f1 n1 n2 f2 f3 n3 n4", 0, 0, true, PROFD_CHAIN_UNREADABLE},
         Row{"AChainThatEndsAndNoLoopIsKnown", 2, {}, "f1", "n0 n1 f1", 1, 0, true,
             PROFD_CHAIN_NOT_CODE},
-        Row{"AChainThatEndsBehindOneThatWasNotMet", 3, {1}, "f1 |- f2", "n0 n1 n2 f1 f2", 2, 1, true,
-            PROFD_CHAIN_DISORDERED},
+        Row{"AChainThatEndsBehindOneThatWasNotMet", 3, {1}, "f1 |- f2", "n0 n1 n2 f1 f2", 2, 1,
+            true, PROFD_CHAIN_DISORDERED},
         Row{"LoopsFromTheRoot", 5, {0, 2, 4}, "f1 ~0 f2 ~2", "n0 n1 f1 n2 n3 f2 n4", 0, 1},
         Row{"LoopsFromTheLeafOfAStackThatBrokeOff", 5, {0, 2, 4}, "f1 ~0 f2 ~2",
             "f1 n0 n1 f2 n2 n3 n4", 0, 1, false},
