@@ -47,10 +47,9 @@ std::size_t find_loop(std::span<const std::uint64_t> native, std::size_t first,
   return first;
 }
 
-// The stack and the chain both go to the thread's outermost frame, so their loops are equal from
-// there on. At the leaf, the stack may have one more, which has no frame yet.
-bool is_paired_from_root(const InterpretedStack& stack, bool is_complete,
-                         std::span<const StackSegment> segments) {
+// Whether both the stack and the chain go to the thread's outermost frame, and have no anchors.
+bool may_pair_from_root(const InterpretedStack& stack, bool is_complete,
+                        std::span<const StackSegment> segments) {
   const auto has_anchor = [](const profd_interpreted_entry& entry) {
     return is_boundary(entry) && entry.value != 0;
   };
@@ -58,15 +57,23 @@ bool is_paired_from_root(const InterpretedStack& stack, bool is_complete,
          segments.back().has_boundary && std::ranges::none_of(stack.entries, has_anchor);
 }
 
-void pair_from_root(std::span<const std::uint64_t> native, const IsLoop& is_loop,
+// Then loops and segments are equal from the outermost one on. A loop that is the leaf itself may
+// have no frame yet, or no more. False, and nothing is paired, where there are further loops: those
+// of greenlets that wait are the outer ones.
+bool pair_from_root(std::span<const std::uint64_t> native, const IsLoop& is_loop,
                     std::span<StackSegment> segments) {
-  std::size_t frame = native.size();
-  for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
-    while (frame != 0 && !is_loop(native[frame - 1])) --frame;
-    if (frame == 0) return;
-    --frame;
-    segment->loop = frame;
+  std::vector<std::size_t> loops;
+  for (std::size_t i = find_loop(native, 0, is_loop); i < native.size();
+       i = find_loop(native, i + 1, is_loop)) {
+    loops.push_back(i);
   }
+  const std::size_t without_frame = !loops.empty() && loops.front() == 0 ? 1 : 0;
+  if (loops.size() > segments.size() + without_frame) return false;
+  const std::size_t pairs = std::min(loops.size(), segments.size());
+  for (std::size_t i = 1; i <= pairs; ++i) {
+    segments[segments.size() - i].loop = loops[loops.size() - i];
+  }
+  return true;
 }
 
 // A boundary that is not behind the one before counts as one that was not met: what the programs
@@ -199,12 +206,9 @@ void weave(std::span<const std::uint64_t> native, bool is_complete, const Interp
   words.reserve(native.size() + stack.entries.size());
   const Entries entries(stack.entries);
   std::vector<StackSegment> segments = segments_of(entries);
-  const bool from_root = is_paired_from_root(stack, is_complete, segments);
-  if (from_root) {
-    pair_from_root(native, is_loop, segments);
-  } else {
-    pair_by_boundaries(native, entries, is_loop, segments);
-  }
+  const bool from_root = may_pair_from_root(stack, is_complete, segments) &&
+                         pair_from_root(native, is_loop, segments);
+  if (!from_root) pair_by_boundaries(native, entries, is_loop, segments);
   Weaver weaver(number_of, words, counts);
   add_all(native, entries, segments, weaver);
   ++counts.stacks;
