@@ -149,7 +149,7 @@ struct InterpretedCodes::Parts {
   ProcessUsers::IsGone is_gone;
   InterpreterMaps* maps = nullptr;
   Processes processes{};
-  // The process of the last look-up: the frames of a stack come in a row.
+  // The process that was found last: the frames of a stack come in a row.
   ProcessKey last_key{};
   Process* last = nullptr;
   std::uint64_t next_order = 0;
