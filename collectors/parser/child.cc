@@ -10,6 +10,7 @@
 #include "collectors/parser/parser.h"
 #include "collectors/xray/log_result.h"
 #include "formats/elf/code_file.h"
+#include "formats/python/code_object.h"
 #include "formats/python/recognize.h"
 #include "formats/symbols/find_code_names.h"
 
@@ -28,10 +29,12 @@ Result<std::string> encoded(const Result<T>& result) {
   return sandbox::encode(*result);
 }
 
-// Carries out a request whose last file, behind those to read, is a sealed memfd with its argument.
+// Carries out a request whose last file, behind at least so many to read, is a sealed memfd with
+// its argument.
 template <class Argument, class CarryOut>
-Result<std::string> with_argument(const std::vector<UniqueFd>& files, CarryOut carry_out) {
-  const int memfd = files.size() < 2 ? -1 : files.back().get();
+Result<std::string> with_argument(const std::vector<UniqueFd>& files, CarryOut carry_out,
+                                  std::size_t files_to_read = 1) {
+  const int memfd = files.size() <= files_to_read ? -1 : files.back().get();
   const auto bytes = sandbox::read_sealed(memfd, kMaxArgumentBytes);
   if (!bytes) return bytes.error();
   const auto argument = sandbox::decode<Argument>(*bytes);
@@ -85,6 +88,26 @@ Result<std::string> find_runtime(int fd) {
   return encoded(recognize_python(*file));
 }
 
+DecodedCode decoded_code(const RawCode& code) {
+  if (code.kind == PROFD_RUNTIME_PYTHON) return decode_python_code(code);
+  return {.name = "?", .file = {}, .lines = {}};
+}
+
+Result<std::string> decode_codes(const parser::CodeRequest& request) {
+  if (request.codes.size() > parser::kMaxCodesOfRequest) {
+    return fail(ErrorCode::kTooLarge, "too many code objects");
+  }
+  DecodedCodes decoded;
+  decoded.reserve(request.codes.size());
+  std::size_t lines_left = parser::kMaxLinesOfRequest;
+  for (const RawCode& code : request.codes) {
+    std::vector<InterpretedLine>& lines = decoded.emplace_back(decoded_code(code)).lines;
+    if (lines.size() > lines_left) lines.clear();
+    lines_left -= lines.size();
+  }
+  return sandbox::encode(decoded);
+}
+
 Result<std::string> handle(const Request& request, const std::vector<UniqueFd>& files) {
   const int file = files.empty() ? -1 : files[0].get();
   const int second = files.size() < 2 ? -1 : files[1].get();
@@ -105,6 +128,9 @@ Result<std::string> handle(const Request& request, const std::vector<UniqueFd>& 
       return list_functions(file);
     case Operation::kFindRuntime:
       return find_runtime(file);
+    case Operation::kDecodeCode:
+      return with_argument<parser::CodeRequest>(
+          files, [](const auto& request_of_codes) { return decode_codes(request_of_codes); }, 0);
     case Operation::kFindXrayProcess:
       return encoded(xray::process_of_log(file));
     case Operation::kReadXrayLog:

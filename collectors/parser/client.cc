@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "collectors/parser/messages.h"
@@ -52,6 +53,7 @@ class ParserClient final : public Parser {
   Result<FoundRuntime> find_runtime(int fd) override {
     return decoded<FoundRuntime>(call(Operation::kFindRuntime, {&fd, 1}));
   }
+  Result<DecodedCodes> decode_code(bool of_root, std::span<const RawCode> codes) override;
   Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override {
     return decoded_with_text<JitDumpChunk>(call_with(Operation::kReadJitDump, fd, state));
   }
@@ -74,7 +76,11 @@ class ParserClient final : public Parser {
 
  private:
   Result<void> start(Children& children);
-  Result<sandbox::Client*> client_for(std::span<const int> files);
+  Result<sandbox::Client*> client_for(std::span<const int> files) {
+    return client_of(sandbox::are_of_root(files) ? roots_ : others_);
+  }
+  Result<sandbox::Client*> client_of(Children& children);
+  Result<DecodedCodes> decode_part(Children& children, std::span<const RawCode> codes);
 
   // `argument` is -1 where there is none.
   Result<std::string> call(Operation operation, std::span<const int> files,
@@ -128,8 +134,7 @@ Result<void> ParserClient::start(Children& children) {
   return {};
 }
 
-Result<sandbox::Client*> ParserClient::client_for(std::span<const int> files) {
-  Children& children = sandbox::are_of_root(files) ? roots_ : others_;
+Result<sandbox::Client*> ParserClient::client_of(Children& children) {
   if (!children.client) {
     if (auto started = start(children); !started) return started.error();
   }
@@ -208,6 +213,45 @@ Result<JitUnwindAnswers> ParserClient::read_jit_unwind_rows(
   auto answers = decoded<JitUnwindAnswers>(call_with(Operation::kReadJitUnwindRows, fd, request));
   if (answers && answers->size() != queries.size()) return wrong_count();
   return answers;
+}
+
+// So many of the first ones as a request may have.
+std::span<const RawCode> codes_of_request(std::span<const RawCode> codes) {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  for (const RawCode& code : codes.first(std::min(codes.size(), kMaxCodesOfRequest))) {
+    for (const RawText& text : code.texts) bytes += text.bytes.size();
+    if (bytes > kMaxCodeTextBytes && count > 0) break;
+    ++count;
+  }
+  return codes.first(count);
+}
+
+Result<DecodedCodes> ParserClient::decode_part(Children& children,
+                                               std::span<const RawCode> codes) {
+  const auto sealed =
+      sandbox::make_sealed(sandbox::encode(CodeRequest{.codes = {codes.begin(), codes.end()}}));
+  if (!sealed) return sealed.error();
+  const auto client = client_of(children);
+  if (!client) return client.error();
+  const int argument = sealed->get();
+  auto decoded_codes = decoded<DecodedCodes>((*client)->call(
+      {.operation = static_cast<std::uint32_t>(Operation::kDecodeCode), .words = {}},
+      {&argument, 1}));
+  if (decoded_codes && decoded_codes->size() != codes.size()) return wrong_count();
+  return decoded_codes;
+}
+
+Result<DecodedCodes> ParserClient::decode_code(bool of_root, std::span<const RawCode> codes) {
+  DecodedCodes all;
+  all.reserve(codes.size());
+  while (all.size() < codes.size()) {
+    auto part =
+        decode_part(of_root ? roots_ : others_, codes_of_request(codes.subspan(all.size())));
+    if (!part) return part.error();
+    std::ranges::move(*part, std::back_inserter(all));
+  }
+  return all;
 }
 
 Result<UniqueFd> ParserClient::read_xray_log(int log, int program) {

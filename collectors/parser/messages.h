@@ -1,7 +1,7 @@
 // What travels between the daemon and the parser: its operations, their arguments and results.
 //
-// An operation's descriptors are the files to read and, as the last one, a sealed memfd with the
-// encoded argument where there is one.
+// An operation's descriptors are the files to read, if there are any, and, as the last one, a
+// sealed memfd with the encoded argument where there is one.
 
 #pragma once
 
@@ -18,6 +18,7 @@
 #include "collectors/sandbox/wire.h"
 #include "formats/elf/debug_link.h"
 #include "formats/elf/elf_file.h"
+#include "formats/interpreters/code.h"
 #include "formats/interpreters/runtime.h"
 #include "formats/symbols/code_names.h"
 #include "formats/unwind/cfi_tables.h"
@@ -42,6 +43,7 @@ enum class Operation : std::uint32_t {
   kFindCodeNames,         // a file and perhaps its debug file, SymbolRequest
   kMatchDebugFile,        // a file and a debug file
   kFindRuntime,           // a file
+  kDecodeCode,            // CodeRequest
 };
 
 struct SymbolRequest {
@@ -73,6 +75,16 @@ struct JitUnwindRequest {
   JitDumpState state;
   std::vector<JitUnwindQuery> queries;
 };
+
+// Of code objects of one process. Their texts are the process's bytes.
+struct CodeRequest {
+  std::vector<RawCode> codes;
+};
+// Of one request, in all; one code object has some 10 KiB at most.
+inline constexpr std::size_t kMaxCodesOfRequest = 1024;
+inline constexpr std::size_t kMaxCodeTextBytes = std::size_t{4} << 20;
+// Code objects beyond that have no lines in the answer.
+inline constexpr std::size_t kMaxLinesOfRequest = std::size_t{1} << 20;
 
 inline constexpr std::size_t kMaxSegments = 1024;
 inline constexpr std::size_t kMaxStringBytes = 4096;
@@ -142,6 +154,13 @@ void members(auto& wire, sandbox::Is<FoundRuntime> auto& found) {
   wire(runtime.bias)(runtime.code_type)(runtime.slot);
   for (auto& part : runtime.loop) wire(part.start)(part.bytes);
   wire(runtime.slot_add)(runtime.slot_form)(runtime.kind)(runtime.layout)(runtime.libc);
+}
+
+void members(auto& wire, sandbox::Is<RawText> auto& text) { wire(text.bytes)(text.kind); }
+
+void members(auto& wire, sandbox::Is<RawCode> auto& code) {
+  wire(code.kind)(code.layout)(code.cut)(code.address)(code.first_line)(code.units);
+  wire(code.texts);
 }
 
 // JitCodeRows relies on rows that rise within the function.

@@ -25,6 +25,7 @@
 #include "formats/base/unique_fd.h"
 #include "formats/elf/debug_link.h"
 #include "formats/elf/elf_file.h"
+#include "formats/interpreters/code.h"
 #include "formats/interpreters/runtime.h"
 #include "formats/symbols/code_names.h"
 #include "formats/unwind/cfi_tables.h"
@@ -61,6 +62,9 @@ class Parser {
 
   // The interpreter in a file: that of the recognizer that knows it.
   virtual Result<FoundRuntime> find_runtime(int fd) = 0;
+  // One answer for each code object, in their order. `of_root`: root owns the process that had
+  // them, and the child for files of root decodes them.
+  virtual Result<DecodedCodes> decode_code(bool of_root, std::span<const RawCode> codes) = 0;
 
   // Reads a JIT source on from the state, kJitChunkBytes of it at most.
   virtual Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) = 0;

@@ -13,6 +13,7 @@
 #include "collectors/parser/parser.h"
 #include "collectors/sandbox/packets.h"
 #include "collectors/xray/log_result.h"
+#include "formats/python/code_object.h"
 #include "formats/python/recognize.h"
 #include "formats/symbols/find_code_names.h"
 
@@ -46,6 +47,12 @@ class LocalParser : public Parser {
     const auto file = CodeFile::open(fd);
     if (!file) return file.error();
     return recognize_python(*file);
+  }
+  Result<DecodedCodes> decode_code(bool /*of_root*/, std::span<const RawCode> codes) override {
+    DecodedCodes decoded;
+    decoded.reserve(codes.size());
+    for (const RawCode& code : codes) decoded.push_back(decode_python_code(code));
+    return decoded;
   }
   Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override {
     return parser::read_jitdump_chunk(fd, state);

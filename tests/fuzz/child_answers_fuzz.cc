@@ -41,6 +41,7 @@ constexpr std::array kAnswers{
     check<AltLink>,
     check<std::vector<DwarfAddress>>,
     check<FoundRuntime>,
+    check<DecodedCodes>,
 };
 
 }  // namespace

@@ -19,6 +19,8 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -462,6 +464,70 @@ Result<FoundRuntime> runtime_of_child(const FoundRuntime& found) {
   const auto parser =
       parser_that([&found](int socket) { answer_with(socket, sandbox::encode(found)); }, {});
   return parser->find_runtime(program.get());
+}
+
+RawCode python_code(std::string_view name) {
+  RawCode code{.kind = PROFD_RUNTIME_PYTHON, .layout = 4, .first_line = 12, .units = 8};
+  code.texts[PROFD_CODE_NAME] = {.bytes = name, .kind = PROFD_TEXT_LATIN_1};
+  code.texts[PROFD_CODE_FILE] = {.bytes = "/app/main.py", .kind = PROFD_TEXT_LATIN_1};
+  // Four units of line 12, four of line 14.
+  code.texts[PROFD_CODE_LINES] = {.bytes = std::string_view("\xeb\0\xeb\x04", 4),
+                                  .kind = PROFD_TEXT_BYTES};
+  return code;
+}
+
+// More than one request has room for.
+TEST_F(ParserTest, CodeObjectsAreDecodedInTheirOrderByTheChildOfTheirOwner) {
+  start();
+  std::vector<std::string> names;
+  names.reserve(parser::kMaxCodesOfRequest + 3);
+  for (std::size_t i = 0; i < parser::kMaxCodesOfRequest + 3; ++i) {
+    names.push_back("work_" + std::to_string(i));
+  }
+  std::vector<RawCode> codes;
+  codes.reserve(names.size());
+  for (const std::string& name : names) codes.push_back(python_code(name));
+  const auto decoded = parser_->decode_code(true, codes);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  ASSERT_EQ(decoded->size(), codes.size());
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    EXPECT_EQ((*decoded)[i].name, names[i]);
+    EXPECT_EQ((*decoded)[i].file, "/app/main.py");
+    EXPECT_EQ((*decoded)[i].lines, (std::vector<InterpretedLine>{{0, 12}, {4, 14}}));
+  }
+  const pid_t of_root = parser_->child();
+  const auto others = parser_->decode_code(false, std::span(codes).first(1));
+  ASSERT_TRUE(others) << others.error().message;
+  EXPECT_EQ(others->front(), decoded->front());
+  EXPECT_NE(parser_->child(), of_root);
+  const auto none = parser_->decode_code(true, {});
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->empty());
+}
+
+// The answer of a child that sends these for one code object.
+Result<DecodedCodes> codes_of_child(const DecodedCodes& decoded) {
+  const auto parser =
+      parser_that([&decoded](int socket) { answer_with(socket, sandbox::encode(decoded)); }, {});
+  const RawCode code = python_code("f");
+  return parser->decode_code(true, {&code, 1});
+}
+
+TEST(ParserCodeTest, ChecksTheCodeOfAChild) {
+  const DecodedCode good{.name = "f", .file = "a.py", .lines = {{0, 12}, {4, 14}}};
+  const auto decoded = codes_of_child({good});
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(decoded->front(), good);
+  DecodedCode disordered = good;
+  std::swap(disordered.lines[0], disordered.lines[1]);
+  DecodedCode nameless = good;
+  nameless.name.clear();
+  for (const DecodedCodes& lie : {DecodedCodes{}, DecodedCodes{good, good},
+                                  DecodedCodes{disordered}, DecodedCodes{nameless}}) {
+    const auto refused = codes_of_child(lie);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kMalformed);
+  }
 }
 
 TEST(ParserRuntimeTest, ChecksTheRuntimeOfAChild) {
