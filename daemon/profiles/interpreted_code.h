@@ -27,7 +27,8 @@ class InterpretedFunctions {
     std::uint64_t address = 0;  // of the code object, at which the image has it
     std::uint64_t bytes = 2;    // 2 for each unit of bytecode
     std::uint32_t start_line = 0;
-    DecodedCode code;
+    std::uint8_t kind = PROFD_RUNTIME_NONE;  // profd_runtime_kind; NONE: not announced
+    DecodedCode code;                        // its texts are printable
     bool has_name = false;  // false: kUnnamedCode or kCodeOverShare
   };
 
@@ -40,6 +41,11 @@ class InterpretedFunctions {
   [[nodiscard]] const std::vector<Function>& all() const { return functions_; }
   // The index in all() of the code with this number (InterpretedFrame::code).
   [[nodiscard]] std::size_t index_of(std::uint32_t code) const { return index_.at(code); }
+  // The line of a frame (InterpretedFrame::position) of all()[index], the first one of the function
+  // where no more is known. 0: the code there has none.
+  [[nodiscard]] std::uint32_t line_of(std::size_t index, std::uint32_t position) const;
+  // "[python]": what profiles have for the file of its machine code.
+  [[nodiscard]] std::string object_of(std::size_t index) const;
   // "python", the value of the label `runtime`; empty: none.
   [[nodiscard]] const std::string& runtime() const { return runtime_; }
 
@@ -53,6 +59,9 @@ class InterpretedFunctions {
 // number in JitImage::files.
 [[nodiscard]] JitImageFunction image_function(const InterpretedFunctions::Function& function,
                                               std::uint32_t file);
+
+// The name of its file in an image; empty: unknown.
+[[nodiscard]] std::string image_file(const InterpretedFunctions::Function& function);
 
 // The pc at which a frame stands in the image, before it is moved.
 [[nodiscard]] std::uint64_t image_pc(const InterpretedFunctions::Function& function,

@@ -1,0 +1,148 @@
+#include "daemon/profiles/interpreted_code.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "collectors/bpf/sample.h"
+#include "daemon/profiles/file_hits.h"
+#include "daemon/profiles/jit_image_part.h"
+#include "daemon/samples/stack_table.h"
+#include "formats/base/utf8_text.h"
+#include "formats/interpreters/runtime.h"
+#include "formats/jit/runtimes.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint32_t kOverShareNumber = 0;  // of InterpretedCodes
+constexpr std::uint64_t kBytesOfUnit = 2;
+constexpr std::string_view kTrampoline = "py::";
+
+// The numbers that the stacks of a process have, each once, in the order of their first stack.
+std::vector<std::uint32_t> numbers_of(
+    const ProcessSnapshot& process,
+    boost::unordered_flat_map<std::uint32_t, std::size_t>& index) {
+  std::vector<std::uint32_t> numbers;
+  const StackTable& table = process.samples.stacks;
+  for (const StackTable::Stack& stack : table.stacks()) {
+    for (const std::uint64_t word : table.user_frames(stack)) {
+      if (!InterpretedFrame::is(word)) continue;
+      const std::uint32_t number = InterpretedFrame::from_word(word).code;
+      if (index.try_emplace(number, numbers.size()).second) numbers.push_back(number);
+    }
+  }
+  return numbers;
+}
+
+InterpretedFunctions::Function unnamed_function(std::uint32_t number) {
+  InterpretedFunctions::Function function;
+  function.code.name = number == kOverShareNumber ? kCodeOverShare : kUnnamedCode;
+  return function;
+}
+
+InterpretedFunctions::Function announced_function(const RawCode& raw) {
+  InterpretedFunctions::Function function;
+  function.address = raw.address;
+  function.bytes = kBytesOfUnit * std::max<std::uint64_t>(raw.units, 1);
+  function.start_line = raw.first_line;
+  function.kind = raw.kind;
+  function.code.name = kUnnamedCode;
+  return function;
+}
+
+void set_code(InterpretedFunctions::Function& function, DecodedCode&& decoded) {
+  if (decoded.name.empty()) return;
+  function.code.name = printable_utf8(decoded.name, kMaxPrintableBytes);
+  function.code.file = printable_utf8(decoded.file, kMaxPrintableBytes);
+  function.code.lines = std::move(decoded.lines);
+  function.has_name = true;
+}
+
+// The file of a code object in an image: readers cut what stands in angle brackets, so that
+// "<frozen runpy>" has braces there.
+char in_image(char c) {
+  if (c == '<') return '{';
+  return c == '>' ? '}' : c;
+}
+
+}  // namespace
+
+InterpretedFunctions::InterpretedFunctions(Parser& parser, const ProcessSnapshot& process) {
+  const std::vector<std::uint32_t> numbers = numbers_of(process, index_);
+  const InterpretedTable* const table = process.interpreted.get();
+  if (numbers.empty()) return;
+  if (table != nullptr) runtime_ = runtime_label(name_of_runtime(table->kind()));
+  std::vector<RawCode> announced;
+  std::vector<std::size_t> places;  // of these in functions_
+  functions_.reserve(numbers.size());
+  for (const std::uint32_t number : numbers) {
+    const KeptCode* const code = table == nullptr ? nullptr : table->find(number);
+    if (code == nullptr) {
+      functions_.push_back(unnamed_function(number));
+      continue;
+    }
+    announced.push_back(code->raw());
+    places.push_back(functions_.size());
+    functions_.push_back(announced_function(announced.back()));
+  }
+  if (announced.empty()) return;
+  Result<DecodedCodes> decoded = parser.decode_code(uid_of(process) == 0, announced);
+  if (!decoded || decoded->size() != announced.size()) return;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    set_code(functions_[places[i]], std::move((*decoded)[i]));
+  }
+}
+
+std::uint32_t InterpretedFunctions::line_of(std::size_t index, std::uint32_t position) const {
+  const Function& function = functions_[index];
+  if (function.code.lines.empty()) return function.start_line;
+  const bool is_known = position != InterpretedFrame::kNoPosition;
+  return line_at(function.code, is_known ? position : PROFD_NO_POSITION);
+}
+
+std::string InterpretedFunctions::object_of(std::size_t index) const {
+  const std::string_view name = name_of_runtime(functions_[index].kind);
+  if (!name.empty()) return "[" + runtime_label(name) + "]";
+  return runtime_.empty() ? "[interpreted]" : "[" + runtime_ + "]";
+}
+
+JitImageFunction image_function(const InterpretedFunctions::Function& function,
+                                std::uint32_t file) {
+  JitImageFunction made{.address = function.address,
+                        .bytes = function.bytes,
+                        .name = jit_symbol(function.code.name, function.address),
+                        .code = {},
+                        .lines = {}};
+  if (function.code.file.empty()) return made;
+  made.lines.reserve(function.code.lines.size() + 1);
+  const bool has_start = !function.code.lines.empty() && function.code.lines[0].position == 0 &&
+                         function.code.lines[0].line != 0;
+  // The entry that the function is declared by.
+  if (!has_start) made.lines.push_back({.line = function.start_line, .file = file});
+  for (const InterpretedLine& line : function.code.lines) {
+    const std::uint64_t offset = kBytesOfUnit * line.position;
+    if (offset >= function.bytes) break;
+    if (offset == 0 && !has_start) continue;
+    made.lines.push_back({.code_offset = static_cast<std::uint32_t>(offset),
+                          .line = line.line,
+                          .file = file});
+  }
+  return made;
+}
+
+std::uint64_t image_pc(const InterpretedFunctions::Function& function, std::uint32_t position) {
+  if (position == InterpretedFrame::kNoPosition) return function.address;
+  const std::uint64_t last = function.bytes - kBytesOfUnit;
+  return function.address + std::min(kBytesOfUnit * position, last);
+}
+
+std::string image_file(const InterpretedFunctions::Function& function) {
+  std::string file = function.code.file;
+  std::ranges::transform(file, file.begin(), in_image);
+  return file;
+}
+
+bool is_python_trampoline(std::string_view jit_name) { return jit_name.starts_with(kTrampoline); }
+
+}  // namespace profd
