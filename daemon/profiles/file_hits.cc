@@ -43,6 +43,7 @@ void FileHits::add(const ProcessSnapshot& process) {
     hits_.clear();
     const auto words = table.user_frames(stack);
     for (std::size_t i = 0; i < words.size(); ++i) {
+      if (InterpretedFrame::is(words[i])) continue;
       const UserFrame frame = UserFrame::from_word(words[i]);
       const ProcessMapping* const mapping = mapping_of_frame(process, stack, frame);
       HitFile* const file = mapping == nullptr ? nullptr : file_of(owned, *mapping);

@@ -9,6 +9,7 @@
 
 #include "collectors/files/debug_files.h"
 #include "daemon/profiles/shown_text.h"
+#include "formats/interpreters/runtime.h"
 
 namespace profd {
 namespace {
@@ -36,8 +37,9 @@ std::uint32_t add_named_mapping(PprofProfile& profile, PprofMapping mapping,
   return profile.add_mapping(mapping);
 }
 
-FileLocations::FileLocations(NamedFile named, const std::string& path, PprofProfile& profile)
-    : named_(std::move(named)) {
+FileLocations::FileLocations(NamedFile named, const std::string& path, PprofProfile& profile,
+                             const profd_runtime* runtime)
+    : named_(std::move(named)), runtime_(runtime) {
   const std::optional<ElfSummary>& elf = named_.elf;
   mapping_ = add_named_mapping(profile, elf ? mapping_of_code(*elf) : PprofMapping(), path,
                                elf ? to_hex(elf->build_id) : std::string());
@@ -54,13 +56,27 @@ NamedLocation FileLocations::add(std::uint64_t file_offset, PprofProfile& profil
   PprofLocation location{.address = address.value_or(0), .mapping = mapping_};
   const NameTable* const names = named_.names;
   const NameTable::Entry* entry = address && names != nullptr ? names->find(*address) : nullptr;
-  if (entry == nullptr) return {profile.add_location(location, {}), named_.missing};
+  if (entry == nullptr) return add_unnamed(file_offset, location, named_.missing, profile);
+  if (names->lines(*entry).empty()) {
+    return add_unnamed(file_offset, location, entry->source, profile);
+  }
   location.is_folded = entry->is_folded;
   std::vector<PprofLine> lines;
   for (const NameTable::Line& line : names->lines(*entry)) {
     lines.push_back({.function = function_of(line.function, profile), .line = line.line});
   }
   return {profile.add_location(location, lines), entry->source};
+}
+
+// Compilers divide the loop of an interpreter, and leave its second part without a symbol.
+NamedLocation FileLocations::add_unnamed(std::uint64_t file_offset, const PprofLocation& location,
+                                         NameSource source, PprofProfile& profile) const {
+  if (runtime_ == nullptr || !is_loop(*runtime_, file_offset)) {
+    return {profile.add_location(location, {}), source};
+  }
+  const std::uint32_t name = profile.add_text(loop_name(runtime_->kind));
+  const PprofLine line{.function = profile.add_function({.name = name, .system_name = name})};
+  return {profile.add_location(location, {&line, 1}), NameSource::kInterpreted};
 }
 
 std::uint32_t FileLocations::function_of(std::uint32_t index, PprofProfile& profile) {

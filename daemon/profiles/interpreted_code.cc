@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "collectors/bpf/sample.h"
@@ -141,6 +142,11 @@ std::string image_file(const InterpretedFunctions::Function& function) {
   std::string file = function.code.file;
   std::ranges::transform(file, file.begin(), in_image);
   return file;
+}
+
+bool called_segment(std::span<const std::uint64_t> words, std::size_t index) {
+  return index >= 2 && InterpretedFrame::is(words[index - 2]) &&
+         !InterpretedFrame::is(words[index - 1]) && !InterpretedFrame::is(words[index]);
 }
 
 bool is_python_trampoline(std::string_view jit_name) { return jit_name.starts_with(kTrampoline); }

@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +68,10 @@ class InterpretedFunctions {
 // The pc at which a frame stands in the image, before it is moved.
 [[nodiscard]] std::uint64_t image_pc(const InterpretedFunctions::Function& function,
                                      std::uint32_t position);
+
+// Whether a native frame called the loop of a segment, whose frames are in front of that: there
+// trampolines are. `words` are the UserFrame words of a stack, leaf first.
+[[nodiscard]] bool called_segment(std::span<const std::uint64_t> words, std::size_t index);
 
 // A trampoline of `python -X perf` in a perf map or jitdump ("py::f:/app/x.py"): where the walk has
 // named the frames of its segment, it repeats them.

@@ -17,6 +17,7 @@
 #include "daemon/profiles/block_image.h"
 #include "daemon/profiles/file_hits.h"
 #include "daemon/profiles/file_locations.h"
+#include "daemon/profiles/interpreted_code.h"
 #include "daemon/profiles/jit_code.h"
 #include "daemon/profiles/profile_files.h"
 #include "daemon/profiles/shown_text.h"
@@ -163,10 +164,18 @@ class ProfileNamer {
     if (is_new) {
       const NamedFile named =
           view.has_names ? named_.at(&hit) : NamedFile{.missing = NameSource::kNotReadable};
-      file->second = FileLocations(named, view.path, profile_);
+      const profd_runtime* const runtime =
+          view.has_names ? interpreter_in(mapping.file_key) : nullptr;
+      file->second = FileLocations(named, view.path, profile_, runtime);
     }
     known->second = &file->second;
     return file->second;
+  }
+
+  // Null: none that is known.
+  [[nodiscard]] const profd_runtime* interpreter_in(const FileKey& file) const {
+    const auto known = snapshot_.interpreters.find(file);
+    return known == snapshot_.interpreters.end() ? nullptr : &known->second;
   }
 
   void name_vdso() {
@@ -209,6 +218,8 @@ class ProfileNamer {
     process_labels_ = labels_of(process, names_.users, names_.pods);
     labels_.clear();
     jit_.clear();
+    interpreted_ = InterpretedFunctions(names_.files.parser(), process);
+    interpreted_locations_.clear();
     if (profile_.times) ticks_ = TicksOfStacks(process.samples.times);
     const StackTable& table = process.samples.stacks;
     for (const StackTable::Stack& stack : table.stacks()) {
@@ -242,14 +253,7 @@ class ProfileNamer {
     const std::uint32_t labels = labels_for(stack, kernel);
     stack_.clear();
     add_kernel_frames(kernel, is_of_blocks(stack));
-    const auto words = process.samples.stacks.user_frames(stack);
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const UserFrame frame = UserFrame::from_word(words[i]);
-      const bool is_jit = !functions.empty() && functions[i] != JitSamples::kNoFunction;
-      const PcKind kind = kind_of_frame(words, i);
-      stack_.push_back(is_jit ? jit_location(*process.jit, functions[i], code_address(frame, kind))
-                              : user_location(process, stack, frame, kind));
-    }
+    add_user_frames(process, stack, functions);
     add_missing_frames(stack.user_end);
     count_names(value.samples);
     if (snapshot_.event.kind == EventKind::kWall) {
@@ -266,6 +270,28 @@ class ProfileNamer {
         profile_.add_sample({.labels = labels, .stack = profile_.add_stack(locations)}, values,
                             static_cast<std::int64_t>(value.longest_ns));
     if (profile_.times) add_times(process, stack, value.samples, sample);
+  }
+
+  void add_user_frames(const ProcessSnapshot& process, const StackTable::Stack& stack,
+                       Functions functions) {
+    const auto words = process.samples.stacks.user_frames(stack);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (InterpretedFrame::is(words[i])) {
+        stack_.push_back(interpreted_location(InterpretedFrame::from_word(words[i])));
+        continue;
+      }
+      const UserFrame frame = UserFrame::from_word(words[i]);
+      const PcKind kind = kind_of_frame(words, i);
+      const bool is_jit = !functions.empty() && functions[i] != JitSamples::kNoFunction;
+      if (!is_jit) {
+        stack_.push_back(user_location(process, stack, frame, kind));
+        continue;
+      }
+      const bool is_repeated = called_segment(words, i) &&
+                               is_python_trampoline(process.jit->functions[functions[i]].name);
+      if (is_repeated) continue;
+      stack_.push_back(jit_location(*process.jit, functions[i], code_address(frame, kind)));
+    }
   }
 
   // One for those that are not known, where it is not the process that hides them.
@@ -343,6 +369,23 @@ class ProfileNamer {
     return locations_in(process, *mapping).at(offset, profile_);
   }
 
+  NamedLocation interpreted_location(const InterpretedFrame& frame) {
+    const auto [known, added] = interpreted_locations_.try_emplace({frame.code, frame.position});
+    if (!added) return known->second;
+    const std::size_t index = interpreted_.index_of(frame.code);
+    const InterpretedFunctions::Function& code = interpreted_.all()[index];
+    const PprofLine line{
+        .function = profile_.add_function({.name = add_shown_text(profile_, code.code.name),
+                                           .file = add_shown_text(profile_, code.code.file),
+                                           .start_line = code.start_line}),
+        .line = interpreted_.line_of(index, frame.position)};
+    const std::uint32_t mapping = add_named_mapping(profile_, {}, interpreted_.object_of(index));
+    const PprofLocation location{.address = image_pc(code, frame.position), .mapping = mapping};
+    known->second = {profile_.add_location(location, {&line, 1}),
+                     code.has_name ? NameSource::kInterpreted : NameSource::kGap};
+    return known->second;
+  }
+
   NamedLocation jit_location(const JitSamples& samples, std::uint32_t index,
                              std::uint64_t address) {
     const auto [known, added] = jit_.try_emplace({index, address});
@@ -379,6 +422,9 @@ class ProfileNamer {
   Locations kernel_;  // by address
   std::optional<std::uint32_t> kernel_mapping_;
   // Of the current process:
+  InterpretedFunctions interpreted_;
+  // By code and position, as InterpretedFrame has them.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, NamedLocation> interpreted_locations_;
   JitLines jit_lines_;
   TicksOfStacks ticks_;
   ProcessLabels process_labels_;

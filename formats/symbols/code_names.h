@@ -40,6 +40,7 @@ enum class NameSource : std::uint8_t {
   kGo,              // the Go runtime's table of functions
   kDwarf,
   kJit,
+  kInterpreted,  // a code object of an interpreter, or the loop that runs them
   kKernel,
   kVdso,
   kWindow,       // read back from a window that an earlier daemon wrote
@@ -53,12 +54,12 @@ enum class NameSource : std::uint8_t {
   kNotReadable,  // the file is run by a user who may not read it
 };
 
-inline constexpr std::size_t kNameSources = 19;
+inline constexpr std::size_t kNameSources = 20;
 // As in JSON and metrics.
 inline constexpr std::array<std::string_view, kNameSources> kNameSourceTexts{
-    "symtab",  "debug_file",  "minidebuginfo", "dynsym",    "plt",         "go",         "dwarf",
-    "jit",     "kernel",      "vdso",          "window",    "gap",         "no_symbols", "no_file",
-    "refused", "over_budget", "no_mapping",    "anonymous", "not_readable"};
+    "symtab",     "debug_file", "minidebuginfo", "dynsym",     "plt",       "go",     "dwarf",
+    "jit",        "interpreted", "kernel",       "vdso",       "window",    "gap",    "no_symbols",
+    "no_file",    "refused",    "over_budget",   "no_mapping", "anonymous", "not_readable"};
 static_assert(static_cast<std::size_t>(NameSource::kNotReadable) + 1 == kNameSources);
 
 [[nodiscard]] constexpr std::string_view text_of(NameSource source) {
