@@ -9,7 +9,6 @@
 
 #include "collectors/files/debug_files.h"
 #include "daemon/profiles/shown_text.h"
-#include "formats/interpreters/runtime.h"
 
 namespace profd {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "bpf/interpreter_abi.h"
 #include "daemon/names/file_namer.h"
 #include "formats/elf/elf_file.h"
+#include "formats/interpreters/runtime.h"
 #include "formats/profile/pprof_profile.h"
 #include "formats/symbols/code_names.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include <fmt/core.h>
@@ -13,8 +14,27 @@
 namespace profd {
 namespace {
 
-JitImage image_of(const JitSamples& samples) {
-  JitImage image;
+// Gives the files of an image their numbers, by which lines refer to them.
+class ImageFiles {
+ public:
+  explicit ImageFiles(JitImage& image) : image_(image) {
+    for (const std::string& file : image.files) (void)numbers_.emplace(file, next());
+  }
+
+  std::uint32_t number_of(std::string_view file) {
+    if (const auto known = numbers_.find(file); known != numbers_.end()) return known->second;
+    image_.files.emplace_back(file);
+    return numbers_.emplace(file, next()).first->second;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t next() const { return static_cast<std::uint32_t>(numbers_.size()); }
+
+  JitImage& image_;
+  std::map<std::string, std::uint32_t, std::less<>> numbers_;
+};
+
+void add_jit_code(const JitSamples& samples, JitImage& image) {
   image.functions.reserve(samples.functions.size());
   for (const SampledJitCode& code : samples.functions) {
     image.functions.push_back({.address = code.address,
@@ -23,15 +43,41 @@ JitImage image_of(const JitSamples& samples) {
                                .code = {},
                                .lines = {}});
   }
+}
+
+void add_interpreted_code(const InterpretedFunctions& interpreted, JitImage& image) {
+  ImageFiles files(image);
+  image.functions.reserve(image.functions.size() + interpreted.all().size());
+  for (const InterpretedFunctions::Function& function : interpreted.all()) {
+    const std::string file = image_file(function);
+    const std::uint32_t number = file.empty() ? 0 : files.number_of(file);
+    image.functions.push_back(image_function(function, number));
+  }
+}
+
+JitImage image_of(const JitSamples* samples, const InterpretedFunctions* interpreted) {
+  JitImage image;
+  if (samples != nullptr) add_jit_code(*samples, image);
+  const bool has_jit_code = !image.functions.empty();
+  if (interpreted == nullptr) return image;
+  add_interpreted_code(*interpreted, image);
+  if (!has_jit_code && !interpreted->runtime().empty()) image.name = interpreted->runtime();
+  return image;
+}
+
+JitImage without_lines(JitImage image) {
+  for (JitImageFunction& function : image.functions) function.lines.clear();
+  image.files.clear();
   return image;
 }
 
 JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
-                       std::span<const ProfileMapping> others, const JitSamples& samples) {
+                       std::span<const ProfileMapping> others, const JitSamples* samples) {
   std::vector<AddressRange> occupied;
   for (const ProfileMapping& line : others) occupied.push_back({line.start, line.end});
   std::ranges::sort(occupied, {}, &AddressRange::start);
-  std::vector<std::uint64_t> unnamed = samples.unnamed;
+  std::vector<std::uint64_t> unnamed;
+  if (samples != nullptr) unnamed = samples->unnamed;
   std::ranges::sort(unnamed);
   return lay_out_jit_image(functions, occupied, unnamed);
 }
@@ -54,10 +100,7 @@ void cut_out(const ProfileMapping& line, const ImagePlacement& range,
   }
 }
 
-// The number of a file in an image, whose lines refer to files by number.
-using FileNumber = std::function<std::uint32_t(std::string_view file)>;
-
-void add_code(const JitCodeAnswer& answer, std::string_view name, const FileNumber& number_of,
+void add_code(const JitCodeAnswer& answer, std::string_view name, ImageFiles& files,
               JitImageFunction& function) {
   if (answer.code.size() == function.bytes) function.code = answer.code;
   for (const JitLine& line : answer.lines) {
@@ -66,7 +109,7 @@ void add_code(const JitCodeAnswer& answer, std::string_view name, const FileNumb
     function.lines.push_back({.code_offset = line.code_offset,
                               .line = line.line,
                               .column = line.discriminator,
-                              .file = number_of(file)});
+                              .file = files.number_of(file)});
   }
 }
 
@@ -78,9 +121,10 @@ char without_bracket(char c) {
 
 }  // namespace
 
-JitImagePart::JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others)
-    : samples_(&samples),
-      image_(image_of(samples)),
+JitImagePart::JitImagePart(const JitSamples* samples, const InterpretedFunctions* interpreted,
+                           std::span<const ProfileMapping> others)
+    : samples_(samples),
+      image_(image_of(samples, interpreted)),
       layout_(lay_out(image_.functions, others, samples)) {}
 
 void JitImagePart::add_lines(const std::string& path, std::vector<ProfileMapping>& lines) const {
@@ -101,18 +145,15 @@ std::string JitImagePart::encode(Parser& parser, std::uint64_t max_bytes) const 
   JitImage whole = image_;
   read_code(parser, whole);
   std::string bytes = encode_jit_image(whole, layout_).bytes;
-  return bytes.size() <= max_bytes ? bytes : encode_jit_image(image_, layout_).bytes;
+  if (bytes.size() <= max_bytes) return bytes;
+  return encode_jit_image(without_lines(image_), layout_).bytes;
 }
 
 void JitImagePart::read_code(Parser& parser, JitImage& image) const {
-  std::map<std::string, std::uint32_t, std::less<>> numbers;
-  const FileNumber number_of = [&](std::string_view file) {
-    if (const auto known = numbers.find(file); known != numbers.end()) return known->second;
-    image.files.emplace_back(file);
-    return numbers.emplace(file, static_cast<std::uint32_t>(numbers.size())).first->second;
-  };
+  if (samples_ == nullptr) return;
+  ImageFiles files(image);
   read_jit_code(parser, *samples_, true, [&](std::size_t i, const JitCodeAnswer& answer) {
-    add_code(answer, samples_->functions[i].name, number_of, image.functions[i]);
+    add_code(answer, samples_->functions[i].name, files, image.functions[i]);
   });
 }
 

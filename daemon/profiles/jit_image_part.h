@@ -1,11 +1,13 @@
-// The JIT code in one profile: the addresses of its functions in the profile, and the image that
-// names them.
+// The JIT and interpreted code in one profile: the addresses of its functions in the profile, and
+// the image that names them.
 //
 // A profile has no time, so each sampled function gets addresses of its own (formats/jit/image.h).
+// An interpreted one has the address of its code object, and 2 bytes for each unit of bytecode.
 // Used on the worker. Only the parser reads code bytes and lines.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "collectors/parser/parser.h"
+#include "daemon/profiles/interpreted_code.h"
 #include "daemon/samples/jit_samples.h"
 #include "formats/jit/image.h"
 #include "formats/profile/profile.h"
@@ -21,14 +24,21 @@ namespace profd {
 
 class JitImagePart {
  public:
-  // `samples` has functions, and must outlive *this. `others` are the mapping lines of the profile
-  // that must not change. The functions keep the addresses at which they ran, unless something else
-  // lies there.
-  JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others);
+  // Either may be null; together they have functions. `samples` must outlive *this. `others` are
+  // the mapping lines of the profile that must not change. The functions keep the addresses at
+  // which they ran, unless something else lies there.
+  JitImagePart(const JitSamples* samples, const InterpretedFunctions* interpreted,
+               std::span<const ProfileMapping> others);
 
   // The address in the profile of a pc of a function.
   [[nodiscard]] std::uint64_t place(std::uint32_t function, std::uint64_t pc) const {
     return pc - samples_->functions[function].address + layout_.addresses[function];
+  }
+
+  // The same for InterpretedFunctions::all()[index] and its image_pc().
+  [[nodiscard]] std::uint64_t place_interpreted(std::size_t index, std::uint64_t pc) const {
+    const std::size_t place = jit_functions() + index;
+    return pc - image_.functions[place].address + layout_.addresses[place];
   }
 
   // Adds the image's mapping lines, and removes the ranges that they cover from the other lines.
@@ -39,10 +49,13 @@ class JitImagePart {
   [[nodiscard]] std::string encode(Parser& parser, std::uint64_t max_bytes) const;
 
  private:
+  [[nodiscard]] std::size_t jit_functions() const {
+    return samples_ == nullptr ? 0 : samples_->functions.size();
+  }
   void read_code(Parser& parser, JitImage& image) const;
 
   const JitSamples* samples_;
-  JitImage image_;  // without code and lines
+  JitImage image_;  // the JIT code first, without code and lines; then the interpreted one
   JitImageLayout layout_;
 };
 

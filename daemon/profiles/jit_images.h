@@ -1,5 +1,5 @@
-// The images of the JIT code in a session's profiles: objects/jit-COMM-PID.so of its result, one
-// for each profile with JIT code. Used on the worker.
+// The images of the JIT and interpreted code in a session's profiles: objects/jit-COMM-PID.so of
+// its result, one for each profile with such code. Used on the worker.
 
 #pragma once
 
@@ -22,6 +22,8 @@ class JitImages {
       : parser_(parser), left_(max_bytes), result_(result) {}
   JitImages(const JitImages&) = delete;
   JitImages& operator=(const JitImages&) = delete;
+
+  [[nodiscard]] Parser& parser() const { return parser_; }
 
   // The path by which a profile's mapping lines name its image. A different one for each call.
   [[nodiscard]] std::string line_path_for(const std::string& comm, std::uint32_t pid);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "collectors/files/vdso.h"
@@ -13,6 +14,7 @@
 #include "daemon/names/file_identity.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/safe_name.h"
+#include "formats/base/address_range.h"
 #include "formats/base/utf8_text.h"
 #include "formats/base/whole_file.h"
 #include "formats/elf/image.h"
@@ -91,6 +93,35 @@ std::vector<ImageFrames> frames_of(const NameTable& names,
   return known;
 }
 
+// Of a sorted list of addresses.
+bool has_address_in(const std::vector<std::uint64_t>& addresses, const AddressRange& range) {
+  const auto first = std::ranges::lower_bound(addresses, range.start);
+  return first != addresses.end() && *first < range.end;
+}
+
+bool overlaps(const ElfSymbol& function, const AddressRange& range) {
+  if (function.address >= range.start) return function.address < range.end;
+  return range.start - function.address < function.bytes;
+}
+
+// Those parts of the loop of an interpreter that samples hit and no symbol has.
+void add_loop(const ProfiledObject::Image& image, const std::vector<std::uint64_t>& hit,
+              std::vector<ElfSymbol>& functions) {
+  if (image.runtime == nullptr) return;
+  for (const profd_loop_part& part : image.runtime->loop) {
+    const Result<std::uint64_t> start = vaddr_of_offset(image.elf, part.start);
+    if (part.bytes == 0 || !start) continue;
+    const AddressRange range{*start, *start + part.bytes};
+    const bool has_symbol = std::ranges::any_of(
+        functions, [&range](const ElfSymbol& function) { return overlaps(function, range); });
+    if (has_symbol || !has_address_in(hit, range)) continue;
+    functions.push_back({.address = range.start,
+                         .bytes = part.bytes,
+                         .name = std::string(loop_name(image.runtime->kind))});
+  }
+  std::ranges::sort(functions, {}, &ElfSymbol::address);
+}
+
 }  // namespace
 
 ProfiledObject& ObjectImages::named(const std::string& line_path) {
@@ -102,8 +133,15 @@ ProfiledObject& ObjectImages::with_image(const std::string& line_path,
   return by_line_path_.try_emplace(line_path, line_path, std::move(image)).first->second;
 }
 
-ObjectImages::ObjectImages(Parser& parser, std::string kernel_release)
-    : parser_(parser), kernel_release_(std::move(kernel_release)) {}
+ObjectImages::ObjectImages(Parser& parser, std::string kernel_release,
+                           const std::map<FileKey, profd_runtime>* interpreters)
+    : parser_(parser), kernel_release_(std::move(kernel_release)), interpreters_(interpreters) {}
+
+const profd_runtime* ObjectImages::interpreter_in(const FileKey& file) const {
+  if (interpreters_ == nullptr) return nullptr;
+  const auto known = interpreters_->find(file);
+  return known == interpreters_->end() ? nullptr : &known->second;
+}
 
 ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool main_executable,
                                           std::uint32_t uid) {
@@ -116,12 +154,13 @@ ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool ma
   if (!was_opened) return named(bracketed_name(path));
   const auto [known, added] = at_its_path_.try_emplace({file.key, path}, false);
   if (added) known->second = is_at_path(file, path);
-  if (!known->second || !readers_can_parse_path(path, main_executable)) {
-    // A program that its user may run but not read has no symbols for that user.
-    const bool may_be_read = may_be_read_by(file, uid);
-    return file.fd.valid() && may_be_read ? image_of(mapping) : named(bracketed_name(path));
-  }
-  return named(path);
+  const bool has_usable_path = known->second && readers_can_parse_path(path, main_executable);
+  const profd_runtime* const runtime = interpreter_in(file.key);
+  const bool has_divided_loop = runtime != nullptr && runtime->loop[1].bytes != 0;
+  if (has_usable_path && !has_divided_loop) return named(path);
+  // A program that its user may run but not read has no symbols for that user.
+  if (file.fd.valid() && may_be_read_by(file, uid)) return image_of(mapping);
+  return named(has_usable_path ? path : bracketed_name(path));
 }
 
 Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
@@ -153,6 +192,7 @@ Result<std::string> ObjectImages::encode(const ProfiledObject::Image& image,
   const std::vector<std::uint64_t> hit(image.hit_addresses.begin(), image.hit_addresses.end());
   Result<std::vector<ElfSymbol>> functions = find_object_symbols(parser_, image, hit, symbols);
   if (!functions) return functions.error();
+  add_loop(image, hit, *functions);
   FileImage file{.original = image.elf,
                  .name = plain_name(image.path),
                  .functions = std::move(*functions),
@@ -189,7 +229,8 @@ ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
                                              .elf = std::move(*elf),
                                              .path = shown,
                                              .owner = file.owner,
-                                             .identity = std::move(identity)});
+                                             .identity = std::move(identity),
+                                             .runtime = interpreter_in(file.key)});
   images_.emplace(key, &object);
   files_.push_back(mapping.file);
   return object;

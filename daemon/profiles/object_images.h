@@ -3,9 +3,10 @@
 //
 // The path is used if it leads profd to the file that ran and both pprofs can parse it. Other files
 // (deleted, replaced, of another mount namespace, with blanks in the path) get an image of their
-// hit functions in objects/, one for each file, which the session's profiles share. Mappings
-// without a readable ELF file get a bracketed name, which readers skip. Only the parser reads ELF
-// files. Used on the worker.
+// hit functions in objects/, one for each file, which the session's profiles share. So does a file
+// with an interpreter whose loop compilers have divided: the second part has no symbol, and readers
+// would take the nearest one. Mappings without a readable ELF file get a bracketed name, which
+// readers skip. Only the parser reads ELF files. Used on the worker.
 //
 // Any process can make a session write many large images, so a session's images share limits.
 // Images beyond the limits are written without symbols.
@@ -28,6 +29,7 @@
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 #include "formats/elf/elf_file.h"
+#include "formats/interpreters/runtime.h"
 
 namespace profd {
 
@@ -39,8 +41,9 @@ namespace profd {
 
 class ObjectImages {
  public:
-  // `parser` must outlive *this.
-  ObjectImages(Parser& parser, std::string kernel_release);
+  // `parser` and `interpreters` (SessionSnapshot::interpreters; null: none) must outlive *this.
+  ObjectImages(Parser& parser, std::string kernel_release,
+               const std::map<FileKey, profd_runtime>* interpreters = nullptr);
   ObjectImages(const ObjectImages&) = delete;
   ObjectImages& operator=(const ObjectImages&) = delete;
 
@@ -59,6 +62,7 @@ class ObjectImages {
   ProfiledObject& named(const std::string& line_path);
   ProfiledObject& with_image(const std::string& line_path, ProfiledObject::Image&& image);
   ProfiledObject& vdso();
+  [[nodiscard]] const profd_runtime* interpreter_in(const FileKey& file) const;
   ProfiledObject& image_of(const ProcessMapping& mapping);
   [[nodiscard]] Result<std::string> encode(const ProfiledObject::Image& image,
                                            std::uint64_t max_bytes, SymbolBudgets& symbols,
@@ -66,6 +70,7 @@ class ObjectImages {
 
   Parser& parser_;
   std::string kernel_release_;
+  const std::map<FileKey, profd_runtime>* interpreters_;
   UniqueFd vdso_;  // a memfd with the bytes of the daemon's own vdso
   std::map<std::string, ProfiledObject> by_line_path_;
   std::vector<std::shared_ptr<const MappedFile>> files_;  // the originals of images, kept open

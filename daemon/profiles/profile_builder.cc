@@ -11,6 +11,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "daemon/profiles/block_image.h"
+#include "daemon/profiles/interpreted_code.h"
 #include "daemon/profiles/mapping_layout.h"
 #include "daemon/profiles/stack_counts.h"
 #include "daemon/profiles/times_of_runs.h"
@@ -76,8 +77,12 @@ class Builder {
   bool is_resolved(const StackTable::Stack& stack) const { return process_.jit && stack.is_timed; }
 
   void locate_jit_code() {
-    if (!process_.jit || shared_.jit == nullptr || process_.jit->functions.empty()) return;
-    JitImagePart part(*process_.jit, layout_.lines_of_files());
+    if (shared_.jit == nullptr) return;
+    interpreted_ = InterpretedFunctions(shared_.jit->parser(), process_);
+    const JitSamples* const jit = process_.jit ? &*process_.jit : nullptr;
+    const bool has_jit_code = jit != nullptr && !jit->functions.empty();
+    if (!has_jit_code && interpreted_.empty()) return;
+    JitImagePart part(jit, &interpreted_, layout_.lines_of_files());
     built_.jit.emplace(BuiltProfile::Jit{
         shared_.jit->line_path_for(process_.image->comm, process_.key.tgid), std::move(part)});
   }
@@ -122,13 +127,28 @@ class Builder {
                        std::vector<Frame>& frames) {
     const auto words = table().user_frames(stack);
     for (std::size_t i = 0; i < words.size(); ++i) {
+      if (InterpretedFrame::is(words[i])) {
+        add_interpreted_frame(InterpretedFrame::from_word(words[i]), frames);
+        continue;
+      }
       const UserFrame frame = UserFrame::from_word(words[i]);
       const PcKind kind = kind_of_frame(words, i);
       const bool is_jit =
           built_.jit && !functions.empty() && functions[i] != JitSamples::kNoFunction;
+      const bool is_repeated = is_jit && called_segment(words, i) &&
+                               is_python_trampoline(process_.jit->functions[functions[i]].name);
+      if (is_repeated) continue;
       frames.push_back(is_jit ? Frame{built_.jit->part.place(functions[i], frame.address), kind}
                               : user_frame(stack, frame, kind));
     }
+  }
+
+  // The byte of its instruction: no call is before it.
+  void add_interpreted_frame(const InterpretedFrame& frame, std::vector<Frame>& frames) const {
+    if (!built_.jit) return;
+    const std::size_t index = interpreted_.index_of(frame.code);
+    const std::uint64_t pc = image_pc(interpreted_.all()[index], frame.position);
+    frames.push_back({.pc = built_.jit->part.place_interpreted(index, pc), .kind = PcKind::kExact});
   }
 
   void add_block_frame(std::string_view name, std::vector<Frame>& frames) {
@@ -146,6 +166,7 @@ class Builder {
   const ProcessSnapshot& process_;
   const SharedObjects& shared_;
   MappingLayout layout_;
+  InterpretedFunctions interpreted_;
   TicksOfStacks ticks_;
   bool has_kernel_frames_ = false;
   bool has_block_frames_ = false;

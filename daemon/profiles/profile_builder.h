@@ -28,7 +28,7 @@ struct SharedObjects {
   const KernelImage& kernel;
   EntryFunctions& entries;
   SymbolBudgets& symbols;
-  JitImages* jit = nullptr;  // null: JIT code gets no names
+  JitImages* jit = nullptr;  // null: JIT code gets no names, and interpreted frames are left out
   // Of an event that has_blocks(), whose profiles count microseconds: those of all profiles, one
   // after the other. Null: they count samples.
   Microseconds* microseconds = nullptr;

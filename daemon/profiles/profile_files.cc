@@ -253,7 +253,7 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming
   NamingEnd end(naming);
   Parser& parser = naming.parser();
   const std::string release = kernel_release();
-  ObjectImages objects(parser, release);
+  ObjectImages objects(parser, release, &snapshot.interpreters);
   std::optional<WaitFrames> waits;
   const bool has_blocks = snapshot.event.has_blocks();
   if (has_blocks) waits.emplace(WaitFrames::by(naming.kernel(), snapshot.bpf_functions));

@@ -13,6 +13,7 @@
 
 #include "collectors/files/mapped_file.h"
 #include "formats/elf/elf_file.h"
+#include "formats/interpreters/runtime.h"
 
 namespace profd {
 
@@ -29,6 +30,7 @@ class ProfiledObject {
     std::string path{};                       // of the original
     std::uint32_t owner = 0;                  // its uid
     std::string identity{};                   // as file_identity() has it; empty: the vDSO
+    const profd_runtime* runtime = nullptr;   // the interpreter in it; null: none
     std::set<std::uint64_t> hit_addresses{};  // virtual addresses
   };
 

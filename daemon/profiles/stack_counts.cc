@@ -1,5 +1,7 @@
 #include "daemon/profiles/stack_counts.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -43,14 +45,18 @@ class StackCounter {
   std::optional<std::uint64_t> root_offset(const StackTable::Stack& stack) {
     const auto words = table().user_frames(stack);
     const FileKey& executable = process_.image->executable;
-    if (words.empty() || executable.empty()) return std::nullopt;
-    const UserFrame root = UserFrame::from_word(words.back());
+    // Interpreted frames whose native ones are not known come last.
+    const auto native =
+        std::ranges::find_if_not(words.rbegin(), words.rend(), InterpretedFrame::is);
+    if (native == words.rend() || executable.empty()) return std::nullopt;
+    const UserFrame root = UserFrame::from_word(*native);
     const ProcessMapping* mapping = mapping_of(stack, root);
     if (mapping == nullptr || !(mapping->file_key == executable) || !mapping->file) {
       return std::nullopt;
     }
     executable_ = mapping->file;
-    const std::uint64_t address = code_address(root, kind_of_frame(words, words.size() - 1));
+    const auto index = static_cast<std::size_t>(words.rend() - native) - 1;
+    const std::uint64_t address = code_address(root, kind_of_frame(words, index));
     return address - mapping->start + mapping->file_offset;
   }
 
@@ -85,16 +91,19 @@ class StackCounter {
     }
   }
 
-  // The innermost user frame decides whether samples count as JIT samples, since the time was spent
-  // there.
+  // The innermost native frame decides whether samples count as JIT samples, since the time was
+  // spent there.
   void count_jit_code() {
     JitNames jit;
     for (const JitSamples::Run& run : process_.jit->runs) {
       const StackTable::Stack& stack = table().stacks()[run.stack];
       const auto functions = process_.jit->frames_of(run, stack.user_frames);
-      if (functions.empty()) continue;
-      const bool is_named = functions.front() != JitSamples::kNoFunction;
-      const UserFrame leaf = UserFrame::from_word(table().user_frames(stack).front());
+      const auto words = table().user_frames(stack);
+      const auto native = std::ranges::find_if_not(words, InterpretedFrame::is);
+      if (functions.empty() || native == words.end()) continue;
+      const auto index = static_cast<std::size_t>(native - words.begin());
+      const bool is_named = functions[index] != JitSamples::kNoFunction;
+      const UserFrame leaf = UserFrame::from_word(*native);
       const ProcessMapping* mapping = mapping_of(stack, leaf);
       if (!is_named && (mapping == nullptr || !is_likely_jit_code(*mapping))) continue;
       jit.samples += run.count;

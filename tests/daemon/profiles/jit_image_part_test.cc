@@ -59,7 +59,7 @@ bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint6
 
 TEST(JitImagePart, GivesEachFunctionAddressesOfItsOwn) {
   const JitSamples samples = two_at_one_place();
-  const JitImagePart part(samples, {});
+  const JitImagePart part(&samples, nullptr, {});
   const std::uint64_t old_start = part.place(0, kImageBase + 0x2000);
   const std::uint64_t new_start = part.place(1, kImageBase + 0x2080);
   EXPECT_FALSE(overlap(old_start, 0x100, new_start, 0x100));
@@ -77,7 +77,7 @@ TEST(JitImagePart, CutsItsRangesOutOfLinesOfMemoryButNotOfFiles) {
   const JitSamples samples = two_at_one_place();
   const ProfileMapping anonymous{kImageBase, kImageBase + 0x10000, 0, "[anon]"};
   const ProfileMapping file{kImageBase + 0x10000, kImageBase + 0x20000, 0x3000, "/lib/x.so"};
-  const JitImagePart part(samples, std::vector{file});
+  const JitImagePart part(&samples, nullptr, std::vector{file});
   std::vector<ProfileMapping> lines{anonymous, file};
   part.add_lines("/jit.so", lines);
   for (const ProfileMapping& a : lines) {
@@ -93,7 +93,7 @@ TEST(JitImagePart, CutsItsRangesOutOfLinesOfMemoryButNotOfFiles) {
 TEST(JitImagePart, CutsALineOfAFileInMemoryAtItsOffsets) {
   JitSamples samples;
   samples.functions = {code(kImageBase + 0x2000, 0x100, "f")};
-  const JitImagePart part(samples, {});
+  const JitImagePart part(&samples, nullptr, {});
   std::vector<ProfileMapping> lines{
       {kImageBase, kImageBase + 0x10000, 0x5000, "/memfd:doublemapper"}};
   part.add_lines("/jit.so", lines);
@@ -106,7 +106,7 @@ TEST(JitImagePart, PlacesNoFunctionOverASampleWithoutAName) {
   JitSamples samples;
   samples.functions = {code(kImageBase + 0x2000, 0x100, "f")};
   samples.unnamed = {kImageBase + 0x2040};
-  const JitImagePart part(samples, {});
+  const JitImagePart part(&samples, nullptr, {});
   const std::uint64_t start = part.place(0, kImageBase + 0x2000);
   EXPECT_FALSE(overlap(start, 0x100, kImageBase + 0x2040, 1));
 }
