@@ -408,6 +408,7 @@ StatusInfo Daemon::status(const Caller& caller) {
       describe_unwinding(source_->unwind_stats(), aggregator_.unwind_tally(), caller.privileged);
   status.unwinding.parser_restarts += workers_.parser_restarts() + jit.parser_restarts;
   status.jit = describe_jit(jit);
+  status.interpreters = describe_interpreters(source_->interpreter_stats(), caller.privileged);
   if (const auto stats = source_->off_cpu_stats()) status.off_cpu = describe_off_cpu(*stats);
   NamingStats names = workers_.naming_stats();
   names += continuous_.naming_stats();
@@ -441,6 +442,8 @@ StatusReasons Daemon::status_reasons() {
           .incomplete = incomplete_reasons(),
           .tables_refused = all_names<TableRefusal>(kTableRefusalCount, name_of),
           .jit_refused = all_names<JitRefusal>(kJitRefusalCount, name_of),
+          .interpreted_lost = interpreter_losses(),
+          .interpreters_refused = interpreter_refusals(),
           .windows_failed = all_names<WindowFailure>(kWindowFailureCount, name_of),
           .name_sources = name_sources(),
           .debug_places = debug_file_places(),

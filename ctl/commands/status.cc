@@ -172,6 +172,32 @@ void print_jit(const StatusInfo::Jit& jit, std::ostream& out) {
   if (!jit.malformed.empty()) out << "malformed  records: " << counts_text(jit.malformed) << "\n";
 }
 
+void print_interpreters(const StatusInfo::Interpreters& interpreters, std::ostream& out) {
+  if (interpreters == StatusInfo::Interpreters{}) return;
+  if (!interpreters.supported) {
+    out << "runtimes   no frames of interpreted code: this kernel's verifier refuses the programs "
+           "that read them\n";
+    return;
+  }
+  out << "runtimes   " << counted(interpreters.known, "interpreter") << ", "
+      << counted(interpreters.stacks, "stack") << " with "
+      << counted(interpreters.frames, "frame") << " of their code; "
+      << counted(interpreters.codes, "code object") << " known in " << interpreters.processes
+      << " processes, " << bytes_text(interpreters.bytes) << " of memory\n";
+  if (!interpreters.lost.empty()) {
+    out << "           not whole: " << counts_text(interpreters.lost) << "\n";
+  }
+  if (!interpreters.refused.empty()) {
+    out << "not read   interpreters: " << counts_text(interpreters.refused) << "\n";
+  }
+  for (const StatusInfo::Interpreters::File& file : interpreters.files) {
+    out << "           " << printable(file.runtime) << " in "
+        << printable_utf8(file.path, kMaxPathBytes);
+    if (file.verdict != "known") out << ": " << printable(file.verdict);
+    out << "\n";
+  }
+}
+
 void print_unmaps(const StatusInfo::Unmaps& unmaps, std::ostream& out) {
   if (unmaps == StatusInfo::Unmaps{}) return;
   out << "unmapped   " << counted(unmaps.reported, "region") << " of JIT code";
@@ -241,6 +267,7 @@ void print_status(const StatusInfo& status, std::ostream& out) {
   print_unwinding(status.unwinding, out);
   print_names(status.names, out);
   print_jit(status.jit, out);
+  print_interpreters(status.interpreters, out);
   if (status.children_not_followed != 0) {
     out << "targets    " << status.children_not_followed
         << " forked children not sampled: there were too many target processes\n";

@@ -134,6 +134,30 @@ void add_jit(MetricsText& out, const StatusInfo::Jit& jit) {
               "reason", jit.malformed);
 }
 
+void add_interpreters(MetricsText& out, const StatusInfo::Interpreters& interpreters) {
+  out.gauge("profd_interpreters_supported",
+            "1 if the kernel's verifier accepts the programs that read interpreted frames.",
+            std::uint64_t{interpreters.supported ? 1U : 0U});
+  out.counter("profd_interpreters_total", "Files with an interpreter whose frames are read.",
+              interpreters.known);
+  out.counter("profd_interpreters_refused_total",
+              "Files with an interpreter whose frames are not read.", "reason",
+              interpreters.refused);
+  out.counter("profd_interpreted_stacks_total", "Stacks that met an interpreter.",
+              interpreters.stacks);
+  out.counter("profd_interpreted_frames_total", "Frames of interpreted code.",
+              interpreters.frames);
+  out.counter("profd_interpreted_lost_total",
+              "Interpreted stacks, frames and announcements of code that are not whole.", "reason",
+              interpreters.lost);
+  out.counter("profd_interpreted_codes_announced_total", "Code objects received.",
+              interpreters.announced);
+  out.gauge("profd_interpreted_processes", "Processes with known code objects.",
+            interpreters.processes);
+  out.gauge("profd_interpreted_codes", "Known code objects.", interpreters.codes);
+  out.gauge("profd_interpreted_codes_bytes", "Memory for code objects.", interpreters.bytes);
+}
+
 void add_names(MetricsText& out, const StatusInfo::Names& names) {
   out.counter("profd_named_samples_total",
               "Samples of written sessions and windows, by where the name of the innermost frame "
@@ -243,6 +267,8 @@ std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
   add_reasons(status.unwinding.incomplete, reasons.incomplete);
   add_reasons(status.unwinding.tables.refused, reasons.tables_refused);
   add_reasons(status.jit.refused, reasons.jit_refused);
+  add_reasons(status.interpreters.lost, reasons.interpreted_lost);
+  add_reasons(status.interpreters.refused, reasons.interpreters_refused);
   add_reasons(status.continuous.failed, reasons.windows_failed);
   add_reasons(status.names.sources, reasons.name_sources);
   add_reasons(status.names.debug_files.found, reasons.debug_places);
@@ -255,6 +281,7 @@ std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
   add_samples(out, status);
   add_unwinding(out, status.unwinding);
   add_jit(out, status.jit);
+  add_interpreters(out, status.interpreters);
   add_names(out, status.names);
   add_xray(out, status.xray);
   add_off_cpu(out, status.off_cpu.value_or(StatusInfo::OffCpu{}));

@@ -20,6 +20,8 @@ struct StatusReasons {
   std::vector<std::string_view> incomplete;      // unwinding.incomplete
   std::vector<std::string_view> tables_refused;  // unwinding.tables.refused
   std::vector<std::string_view> jit_refused;     // jit.refused
+  std::vector<std::string_view> interpreted_lost;      // interpreters.lost
+  std::vector<std::string_view> interpreters_refused;  // interpreters.refused
   std::vector<std::string_view> windows_failed;  // continuous.failed
   std::vector<std::string_view> name_sources;    // names.sources
   std::vector<std::string_view> debug_places;    // names.debug_files.found

@@ -3,10 +3,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "collectors/bpf/sample.h"
 #include "daemon/samples/stack_table.h"
@@ -78,6 +80,37 @@ CountsByReason counts_by_text(const std::array<std::uint64_t, size>& counts) {
   return named;
 }
 
+// Those of profd_interpreter_count that count no loss.
+bool is_loss(std::size_t count) {
+  return count != PROFD_INTERPRETED_STACKS && count != PROFD_INTERPRETED_STACKS_SENT &&
+         count != PROFD_INTERPRETED_FRAMES && count != PROFD_INTERPRETED_CODES_SENT;
+}
+
+constexpr std::string_view kNoNumber = "no_number";  // files
+
+// What user space counts, by its name.
+std::vector<std::pair<std::string_view, std::uint64_t>> losses_of_weaving(
+    const InterpreterStats& stats) {
+  return {{"unanchored", stats.woven.unanchored},
+          {"loops_without_segment", stats.woven.loops_without_segment},
+          {"over_share", stats.woven.without_number},
+          {"orphans", stats.orphans},
+          {"without_table", stats.without_table}};
+}
+
+CountsByReason refused_interpreters(const InterpreterStats& stats) {
+  CountsByReason refused;
+  for (std::size_t i = 0; i < kRuntimeVerdictCount; ++i) {
+    const auto verdict = static_cast<RuntimeVerdict>(i);
+    const bool is_refusal = verdict != RuntimeVerdict::kNone && verdict != RuntimeVerdict::kKnown;
+    if (is_refusal && stats.verdicts[i] != 0) refused.emplace(name_of(verdict), stats.verdicts[i]);
+  }
+  const auto without_number = static_cast<std::uint64_t>(
+      std::ranges::count(stats.files, false, &InterpreterFile::has_room));
+  if (without_number != 0) refused.emplace(kNoNumber, without_number);
+  return refused;
+}
+
 }  // namespace
 
 StatusInfo describe_process() {
@@ -144,6 +177,53 @@ StatusInfo::Jit describe_jit(const JitStats& stats) {
           .forgotten = stats.forgotten,
           .refused = named<JitRefusal>(stats.refused, name_of),
           .malformed = {stats.malformed.begin(), stats.malformed.end()}};
+}
+
+StatusInfo::Interpreters describe_interpreters(const InterpreterStats& stats, bool show_files) {
+  StatusInfo::Interpreters described{
+      .supported = stats.is_supported,
+      .known = stats.verdicts[static_cast<std::size_t>(RuntimeVerdict::kKnown)],
+      .stacks = stats.kernel[PROFD_INTERPRETED_STACKS],
+      .frames = stats.kernel[PROFD_INTERPRETED_FRAMES],
+      .processes = stats.codes.processes,
+      .codes = stats.codes.codes,
+      .bytes = stats.codes.bytes,
+      .announced = stats.codes.announced,
+      .lost = {},
+      .refused = refused_interpreters(stats)};
+  for (std::size_t i = 0; i < PROFD_INTERPRETER_COUNTS; ++i) {
+    if (!is_loss(i) || stats.kernel[i] == 0) continue;
+    described.lost.emplace(name_of_interpreter_count(i), stats.kernel[i]);
+  }
+  for (const auto& [reason, count] : losses_of_weaving(stats)) {
+    if (count != 0) described.lost.emplace(reason, count);
+  }
+  if (!show_files) return described;
+  for (const InterpreterFile& file : stats.files) {
+    const std::string_view verdict = file.has_room ? name_of(file.verdict) : kNoNumber;
+    described.files.push_back(
+        {.path = file.path, .runtime = file.text, .verdict = std::string(verdict)});
+  }
+  return described;
+}
+
+std::vector<std::string_view> interpreter_losses() {
+  std::vector<std::string_view> reasons;
+  for (std::size_t i = 0; i < PROFD_INTERPRETER_COUNTS; ++i) {
+    if (is_loss(i)) reasons.push_back(name_of_interpreter_count(i));
+  }
+  for (const auto& [reason, count] : losses_of_weaving({})) reasons.push_back(reason);
+  return reasons;
+}
+
+std::vector<std::string_view> interpreter_refusals() {
+  std::vector<std::string_view> reasons{kNoNumber};
+  for (std::size_t i = 0; i < kRuntimeVerdictCount; ++i) {
+    const auto verdict = static_cast<RuntimeVerdict>(i);
+    const bool is_refusal = verdict != RuntimeVerdict::kNone && verdict != RuntimeVerdict::kKnown;
+    if (is_refusal) reasons.push_back(name_of(verdict));
+  }
+  return reasons;
 }
 
 StatusInfo::OffCpu describe_off_cpu(const OffCpuStats& stats) {

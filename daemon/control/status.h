@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectors/interpreters/stats.h"
 #include "collectors/jit/stats.h"
 #include "collectors/sampling/sampler.h"
 #include "collectors/unwinding/stats.h"
@@ -25,6 +26,14 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status);
                                                        const UnwindTally& tally, bool show_objects);
 
 [[nodiscard]] StatusInfo::Jit describe_jit(const JitStats& stats);
+
+// The files are included with `show_files` alone, since they may be other users'.
+[[nodiscard]] StatusInfo::Interpreters describe_interpreters(const InterpreterStats& stats,
+                                                             bool show_files);
+
+// All reasons of StatusInfo::Interpreters: of lost, and of refused.
+[[nodiscard]] std::vector<std::string_view> interpreter_losses();
+[[nodiscard]] std::vector<std::string_view> interpreter_refusals();
 
 [[nodiscard]] StatusInfo::OffCpu describe_off_cpu(const OffCpuStats& stats);
 

@@ -90,7 +90,8 @@ WindowShares SharesSum::take(std::size_t processes, std::size_t groups) && {
                                  .samples = sum.summary.samples,
                                  .user_samples = sum.summary.user_samples,
                                  .complete_samples = sum.summary.complete_samples,
-                                 .jit = std::move(sum.summary.jit)});
+                                 .jit = std::move(sum.summary.jit),
+                                 .interpreted = std::move(sum.summary.interpreted)});
   }
   shares_.groups = groups_of(shares_.processes);
   keep_largest(shares_.groups, groups);

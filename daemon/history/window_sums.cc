@@ -1,6 +1,7 @@
 #include "daemon/history/window_sums.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 // In both lists: the names of the members, the figures, and the ids.
 constexpr std::size_t kEntriesBytes = 400;
 constexpr std::size_t kReasonBytes = 24;
+constexpr std::size_t kInterpretedBytes = 128;
 
 // The memory of an entry besides long texts.
 constexpr std::size_t kEntryMemory =
@@ -49,7 +51,18 @@ std::size_t file_bytes_of(const ProfileSummary& summary, const WindowProfile& pr
     bytes += json_bytes(*text) + text->size();
   }
   bytes += kReasonBytes * summary.incomplete.size();
+  if (summary.interpreted) bytes += kInterpretedBytes;
   return summary.jit ? bytes + json_bytes(summary.jit->file) : bytes;
+}
+
+template <class Names>
+void add_names(const std::optional<Names>& other, std::optional<Names>& sum) {
+  if (!other) return;
+  if (sum) {
+    add_later(*other, *sum);
+  } else {
+    sum = other;
+  }
 }
 
 }  // namespace
@@ -88,6 +101,7 @@ void WindowSums::fold(std::span<const WindowProfile* const> into) {
     ProfileSummary summary;
     add_figures(summaries_[i], summary);
     summary.jit.reset();
+    summary.interpreted.reset();
     summary.pid = into[i]->labels.pid;
     summary.comm = into[i]->labels.comm;
     folded.add(std::move(summary), *into[i]);
@@ -121,12 +135,8 @@ void add_figures(const ProfileSummary& other, ProfileSummary& sum) {
   sum.complete_samples += other.complete_samples;
   sum.kernel_only_samples += other.kernel_only_samples;
   for (const auto& [reason, count] : other.incomplete) sum.incomplete[reason] += count;
-  if (!other.jit) return;
-  if (sum.jit) {
-    add_later(*other.jit, *sum.jit);
-  } else {
-    sum.jit = other.jit;
-  }
+  add_names(other.jit, sum.jit);
+  add_names(other.interpreted, sum.interpreted);
 }
 
 }  // namespace profd

@@ -10,6 +10,7 @@
 #include "formats/base/json_members.h"
 #include "formats/base/utf8_text.h"
 #include "formats/base/whole_file.h"
+#include "formats/interpreters/runtime.h"
 #include "formats/proc/passwd.h"
 
 namespace profd {
@@ -33,6 +34,17 @@ std::string user_label(const ProcessImage& image, const UserNames& users) {
   if (!image.identified) return {};
   const auto known = users.find(image.uid);
   return known != users.end() ? known->second : "#" + std::to_string(image.uid);
+}
+
+// What interpreted its code, else by the names of its files: a program with an interpreter inside
+// has any name.
+std::string_view runtime_name_of(const ProcessSnapshot& process) {
+  if (process.interpreted) {
+    const std::string_view name = name_of_runtime(process.interpreted->kind());
+    if (!name.empty()) return name;
+  }
+  const Runtime* const runtime = runtime_of(*process.image);
+  return runtime == nullptr ? std::string_view() : runtime->name;
 }
 
 // The member of a label; null: it is another one.
@@ -137,8 +149,7 @@ ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users,
   ProcessLabels labels = labels_of(process.key.tgid, image.comm, owner_of_cgroup(image.cgroup));
   if (pods != nullptr) labels.pod = text_or_none(pods->pod_of(pod_uid_of_cgroup(image.cgroup)));
   labels.user = text_or_none(user_label(image, users));
-  const Runtime* const runtime = runtime_of(image);
-  labels.runtime = runtime == nullptr ? kNoLabel : runtime_label(runtime->name);
+  labels.runtime = text_or_none(runtime_label(runtime_name_of(process)));
   return labels;
 }
 

@@ -10,12 +10,24 @@
 #include <string>
 #include <utility>
 
+#include <boost/unordered/unordered_flat_map.hpp>
+
 #include "daemon/profiles/process_labels.h"
 #include "daemon/samples/stack_table.h"
+#include "formats/interpreters/runtime.h"
 #include "formats/proc/cgroup_path.h"
+#include "formats/python/layouts.h"
 
 namespace profd {
 namespace {
+
+// "python 3.11"
+std::string interpreter_text(const RawCode& code) {
+  std::string text = runtime_label(name_of_runtime(code.kind));
+  if (code.kind != PROFD_RUNTIME_PYTHON) return text;
+  const unsigned minor = code.layout + python::kFirstMinor - 1;
+  return text + " 3." + std::to_string(minor);
+}
 
 class StackCounter {
  public:
@@ -26,6 +38,7 @@ class StackCounter {
     find_entries();
     for (const StackTable::Stack& stack : table().stacks()) count(stack);
     if (process_.jit) count_jit_code();
+    count_interpreted_code();
     describe();
     return std::move(summary_);
   }
@@ -119,6 +132,39 @@ class StackCounter {
     summary_.jit = std::move(jit);
   }
 
+  void count_interpreted_code() {
+    InterpretedNames names;
+    for (const StackTable::Stack& stack : table().stacks()) {
+      bool is_interpreted = false;
+      bool is_named = true;
+      const auto words = table().user_frames(stack);
+      for (const std::uint64_t word : words) {
+        if (!InterpretedFrame::is(word)) continue;
+        is_interpreted = true;
+        is_named = is_announced(InterpretedFrame::from_word(word).code) && is_named;
+      }
+      if (!is_interpreted) continue;
+      names.samples += stack.count;
+      if (is_named) names.named_samples += stack.count;
+      if (InterpretedFrame::is(words.back())) names.unanchored += stack.count;
+    }
+    if (names.samples == 0) return;
+    names.functions = announced_.size();
+    names.runtime = interpreter_;
+    summary_.interpreted = std::move(names);
+  }
+
+  // Whether the code with this number has a name.
+  bool is_announced(std::uint32_t number) {
+    const auto [known, added] = announced_.try_emplace(number, false);
+    if (!added || !process_.interpreted) return known->second;
+    const KeptCode* const code = process_.interpreted->find(number);
+    if (code == nullptr) return false;
+    known->second = true;
+    if (interpreter_.empty()) interpreter_ = interpreter_text(code->raw());
+    return true;
+  }
+
   // The file of a program that was replaced is deleted, as are those that JIT runtimes make.
   [[nodiscard]] bool is_likely_jit_code(const ProcessMapping& mapping) const {
     const bool is_program =
@@ -141,6 +187,8 @@ class StackCounter {
   SymbolBudgets& symbols_;
   std::shared_ptr<const MappedFile> executable_;
   std::set<std::uint64_t> entry_offsets_;
+  boost::unordered_flat_map<std::uint32_t, bool> announced_;  // code of frames, by number
+  std::string interpreter_;                                   // that runs it
   ProfileSummary summary_;
 };
 

@@ -77,7 +77,8 @@ void members(auto& fields, Is<ProcessShare> auto& process) {
       .required("samples", process.samples)
       .required("user_samples", process.user_samples)
       .required("complete_samples", process.complete_samples)
-      .optional("jit", process.jit);
+      .optional("jit", process.jit)
+      .if_set("interpreted", process.interpreted);
 }
 
 void members(auto& fields, Is<GroupShare> auto& group) {

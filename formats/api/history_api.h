@@ -84,6 +84,7 @@ struct ProcessShare {
   std::uint64_t user_samples = 0;
   std::uint64_t complete_samples = 0;
   std::optional<JitNames> jit;
+  std::optional<InterpretedNames> interpreted{};
 
   friend bool operator==(const ProcessShare&, const ProcessShare&) = default;
 };

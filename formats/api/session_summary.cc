@@ -44,6 +44,28 @@ Result<void> read_json(const boost::json::value& value, JitNames& out) {
   return read_members(value, out);
 }
 
+void add_later(const InterpretedNames& later, InterpretedNames& sum) {
+  if (!later.runtime.empty()) sum.runtime = later.runtime;
+  sum.functions = std::max(sum.functions, later.functions);
+  sum.samples += later.samples;
+  sum.named_samples += later.named_samples;
+  sum.unanchored += later.unanchored;
+}
+
+void members(auto& fields, Is<InterpretedNames> auto& names) {
+  fields.required("runtime", names.runtime)
+      .required("functions", names.functions)
+      .required("samples", names.samples)
+      .required("named_samples", names.named_samples)
+      .required("unanchored", names.unanchored);
+}
+
+boost::json::value json_of(const InterpretedNames& names) { return write_members(names); }
+
+Result<void> read_json(const boost::json::value& value, InterpretedNames& out) {
+  return read_members(value, out);
+}
+
 std::int64_t SessionLedger::difference() const {
   return static_cast<std::int64_t>(taken - written - sum_of(lost));
 }
@@ -96,7 +118,8 @@ void members(auto& fields, Is<ProfileSummary> auto& profile) {
       .required("incomplete", profile.incomplete)
       .optional("unit", profile.unit)
       .optional("container", profile.container)
-      .optional("jit", profile.jit);
+      .optional("jit", profile.jit)
+      .if_set("interpreted", profile.interpreted);
 }
 
 void members(auto& fields, Is<SessionSummary> auto& summary) {

@@ -46,6 +46,25 @@ void add_later(const JitNames& later, JitNames& sum);
 [[nodiscard]] boost::json::value json_of(const JitNames& names);
 [[nodiscard]] Result<void> read_json(const boost::json::value& value, JitNames& out);
 
+// How well the interpreted code of one profile is named.
+struct InterpretedNames {
+  std::string runtime;              // "python 3.11"; empty: no code was announced
+  std::uint64_t functions = 0;      // that samples hit
+  std::uint64_t samples = 0;        // with a frame in interpreted code
+  std::uint64_t named_samples = 0;  // those of them whose interpreted frames all have names
+  // Those whose outermost interpreted frames are behind all native ones, as the native frame that
+  // runs them is not in the stack.
+  std::uint64_t unanchored = 0;
+
+  friend bool operator==(const InterpretedNames&, const InterpretedNames&) = default;
+};
+
+// Adds the names of a later period of the same process.
+void add_later(const InterpretedNames& later, InterpretedNames& sum);
+
+[[nodiscard]] boost::json::value json_of(const InterpretedNames& names);
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, InterpretedNames& out);
+
 // taken = written + lost. Each term is counted separately; difference() is the error of the sum.
 struct SessionLedger {
   std::uint64_t taken = 0;    // matches in the kernel
@@ -71,6 +90,7 @@ struct ProfileSummary {
   std::optional<std::string> unit;        // systemd unit, from the cgroup
   std::optional<std::string> container;   // container id, from the cgroup
   std::optional<JitNames> jit;            // none: no sample has a frame in JIT code
+  std::optional<InterpretedNames> interpreted{};  // none: likewise, in interpreted code
 
   friend bool operator==(const ProfileSummary&, const ProfileSummary&) = default;
 };
@@ -90,9 +110,9 @@ struct BlockSummary {
   Term long_unsampled;   // of 10 ms or more, without a user stack
   Term short_unsampled;  // sampled blocks stand for them
   Term lost;
-  Term by_weight;             // of the samples: those that stand for several blocks
-  Term from_before;           // of the samples: blocks that began before the session
-  Term ongoing;               // of the samples: blocks that had not ended
+  Term by_weight;    // of the samples: those that stand for several blocks
+  Term from_before;  // of the samples: blocks that began before the session
+  Term ongoing;      // of the samples: blocks that had not ended
   CountsByReason incomplete;  // blocks: "no_start", "no_end", "no_room"
 
   // Of the times in the kernel, in microseconds.

@@ -88,6 +88,26 @@ void members(auto& fields, Is<StatusInfo::Jit> auto& jit) {
       .required("malformed", jit.malformed);
 }
 
+void members(auto& fields, Is<StatusInfo::Interpreters::File> auto& file) {
+  fields.required("path", file.path)
+      .required("runtime", file.runtime)
+      .required("verdict", file.verdict);
+}
+
+void members(auto& fields, Is<StatusInfo::Interpreters> auto& interpreters) {
+  fields.required("supported", interpreters.supported)
+      .required("known", interpreters.known)
+      .required("stacks", interpreters.stacks)
+      .required("frames", interpreters.frames)
+      .required("processes", interpreters.processes)
+      .required("codes", interpreters.codes)
+      .required("bytes", interpreters.bytes)
+      .required("announced", interpreters.announced)
+      .required("lost", interpreters.lost)
+      .required("refused", interpreters.refused)
+      .if_set("files", interpreters.files);
+}
+
 void members(auto& fields, Is<StatusInfo::Names::Lines> auto& lines) {
   fields.required("answered", lines.answered)
       .required("addresses_lost", lines.addresses_lost)
@@ -180,6 +200,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("cpu_gaps", status.cpu_gaps)
       .optional("unwinding", status.unwinding)
       .optional("jit", status.jit)
+      .optional("interpreters", status.interpreters)
       .optional("names", status.names)
       .optional("xray", status.xray)
       .optional("continuous", status.continuous)

@@ -113,6 +113,29 @@ struct StatusInfo {
     friend bool operator==(const Jit&, const Jit&) = default;
   };
 
+  // Interpreters in files, and the frames of the code that they run. Since the start of the daemon.
+  struct Interpreters {
+    struct File {
+      std::string path;     // as it was first mapped
+      std::string runtime;  // "python 3.11.2"
+      std::string verdict;  // "known", else why its frames are not read
+      friend bool operator==(const File&, const File&) = default;
+    };
+
+    bool supported = true;        // false: this kernel's verifier refused the programs
+    std::uint64_t known = 0;      // files whose frames are read
+    std::uint64_t stacks = 0;     // with interpreted frames
+    std::uint64_t frames = 0;     // of these
+    std::uint64_t processes = 0;  // with code objects, now
+    std::uint64_t codes = 0;      // code objects, now
+    std::uint64_t bytes = 0;      // memory that they take
+    std::uint64_t announced = 0;  // code objects, each time that one was sent
+    CountsByReason lost;          // stacks, frames and announcements
+    CountsByReason refused;       // files
+    std::vector<File> files{};    // for privileged callers
+    friend bool operator==(const Interpreters&, const Interpreters&) = default;
+  };
+
   // The child processes that parse files. The CPU time includes that of children that have ended.
   struct Parsers {
     std::uint64_t processes = 0;
@@ -226,6 +249,7 @@ struct StatusInfo {
   CpuGaps cpu_gaps;
   Unwinding unwinding;
   Jit jit;
+  Interpreters interpreters{};
   Names names;
   Xray xray;
   Continuous continuous;

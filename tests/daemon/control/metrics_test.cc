@@ -90,6 +90,44 @@ TEST(Metrics, HaveEachReasonOfAFailedWindowFromTheStart) {
   EXPECT_THAT(text, HasSubstr("\nprofd_window_last_written_timestamp_seconds 0\n"));
 }
 
+// Mutations: a count of stacks or frames among the losses, a verdict that is none among the
+// refusals, a reason without a series.
+TEST(Metrics, HaveTheInterpretersAndWhatIsNotWhole) {
+  InterpreterStats stats;
+  stats.kernel[PROFD_INTERPRETED_STACKS] = 10;
+  stats.kernel[PROFD_INTERPRETED_FRAMES] = 400;
+  stats.kernel[PROFD_INTERPRETED_CODES_RATE] = 3;
+  stats.woven.unanchored = 4;
+  stats.codes.codes = 5;
+  stats.verdicts[static_cast<std::size_t>(RuntimeVerdict::kNone)] = 900;
+  stats.verdicts[static_cast<std::size_t>(RuntimeVerdict::kKnown)] = 2;
+  stats.verdicts[static_cast<std::size_t>(RuntimeVerdict::kFreeThreaded)] = 1;
+  stats.files = {{.path = "/usr/bin/a", .text = "python 3.11.2"},
+                 {.path = "/usr/bin/b", .text = "python 3.12.1", .has_room = false}};
+  StatusInfo status;
+  status.interpreters = describe_interpreters(stats, true);
+  StatusReasons reasons;
+  reasons.interpreted_lost = interpreter_losses();
+  reasons.interpreters_refused = interpreter_refusals();
+  const std::string text = metrics_of(status, reasons);
+  for (const char* line :
+       {"profd_interpreters_supported 1", "profd_interpreters_total 2",
+        "profd_interpreters_refused_total{reason=\"free_threaded\"} 1",
+        "profd_interpreters_refused_total{reason=\"no_number\"} 1",
+        "profd_interpreters_refused_total{reason=\"unknown_version\"} 0",
+        "profd_interpreted_stacks_total 10", "profd_interpreted_frames_total 400",
+        "profd_interpreted_lost_total{reason=\"rate\"} 3",
+        "profd_interpreted_lost_total{reason=\"unanchored\"} 4",
+        "profd_interpreted_lost_total{reason=\"not_code\"} 0", "profd_interpreted_codes 5"}) {
+    EXPECT_THAT(text, HasSubstr(std::string("\n") + line + "\n"));
+  }
+  EXPECT_THAT(text, testing::Not(HasSubstr("reason=\"none\"")));
+  EXPECT_THAT(text, testing::Not(HasSubstr("reason=\"stacks\"")));
+  EXPECT_EQ(status.interpreters.files.size(), 2U);
+  EXPECT_EQ(status.interpreters.files[1].verdict, "no_number");
+  EXPECT_TRUE(describe_interpreters(stats, false).files.empty());
+}
+
 TEST(Metrics, HaveTheSourcesOfNamesAndTheCostOfTheSymbolizer) {
   StatusInfo status;
   status.names = {.samples = 10,

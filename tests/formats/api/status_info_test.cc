@@ -61,6 +61,18 @@ StatusInfo a_status() {
                 .forgotten = 31,
                 .refused = {{"link", 32}},
                 .malformed = {{"bad_name", 33}}};
+  status.interpreters = {
+      .supported = true,
+      .known = 62,
+      .stacks = 63,
+      .frames = 64,
+      .processes = 65,
+      .codes = 66,
+      .bytes = 67,
+      .announced = 68,
+      .lost = {{"rate", 69}},
+      .refused = {{"free_threaded", 70}},
+      .files = {{.path = "/usr/bin/x", .runtime = "python 3.13.1", .verdict = "free_threaded"}}};
   status.names = {.samples = 41,
                   .fully_named = 42,
                   .sources = {{"symtab", 43}},
@@ -134,6 +146,9 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("deferred":{"waiting":13,"done":14,"abandoned":15},"parser_restarts":16},)"
       R"("jit":{"processes":25,"files":26,"functions":27,"bytes":28,"bytes_read":29,"events":30,)"
       R"("forgotten":31,"refused":{"link":32},"malformed":{"bad_name":33}},)"
+      R"("interpreters":{"supported":true,"known":62,"stacks":63,"frames":64,"processes":65,)"
+      R"("codes":66,"bytes":67,"announced":68,"lost":{"rate":69},"refused":{"free_threaded":70},)"
+      R"("files":[{"path":"/usr/bin/x","runtime":"python 3.13.1","verdict":"free_threaded"}]},)"
       R"("names":{"samples":41,"fully_named":42,"sources":{"symtab":43},"cached_files":44,)"
       R"("cached_bytes":45,"looked_up":50,"read_back":53,"debug_files":{"found":{"cache":51},"refused":{"late":52}},)"
       R"("lines":{"answered":46,"addresses_lost":{"no_lines":47},)"
