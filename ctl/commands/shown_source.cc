@@ -61,6 +61,12 @@ void hint_at_unnamed_code(const Samples& samples, const Console& console) {
                    "hint: 'profctl doctor --pid PID' shows the option that makes its runtime write "
                    "names\n";
   }
+  if (const double interpreted = percent(unnamed.of_interpreters); interpreted > kMuchPercent) {
+    console.err << "profctl: " << percent_text(interpreted)
+                << " of the samples are in interpreted code without a name\n"
+                   "hint: 'profctl status' counts why code objects were not announced "
+                   "(docs/python.md)\n";
+  }
 }
 
 }  // namespace

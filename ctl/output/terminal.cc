@@ -52,7 +52,7 @@ Screen screen_of(int fd) {
 
 std::string colored(std::string_view text, TextColor color, const Screen& screen) {
   if (!screen.has_color || color == TextColor::kNone || text.empty()) return std::string(text);
-  constexpr std::array<std::string_view, 6> kCodes = {"", "1", "2", "31", "32", "33"};
+  constexpr std::array<std::string_view, 7> kCodes = {"", "1", "2", "31", "32", "33", "36"};
   std::string result = "\x1b[";
   result += kCodes.at(static_cast<std::size_t>(color));
   result += 'm';

@@ -24,7 +24,7 @@ struct Screen {
 // and not empty, and for TERM=dumb.
 [[nodiscard]] Screen screen_of(int fd);
 
-enum class TextColor : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow };
+enum class TextColor : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kCyan };
 
 // The text in that colour, where the screen has colours.
 [[nodiscard]] std::string colored(std::string_view text, TextColor color, const Screen& screen);

@@ -1,6 +1,6 @@
 // Lays out a tree as rows of boxes, and draws those that can be seen on a canvas.
 
-import {LABEL, isLabel, nameOf} from "./tree.js";
+import {KINDS, LABEL, isLabel, nameOf} from "./tree.js";
 
 export const ROW_HEIGHT = 19;
 const NARROWEST = 0.5;  // pixels; narrower nodes of a row are drawn as one box
@@ -116,7 +116,7 @@ export function rowAt(rows, y, isIcicle) {
 export function chooseColors(tree, values, mode, palette) {
   const {object, kind} = tree.functions;
   if (mode !== "library") {
-    const legend = ["native", "kernel", "runtime"].map((name) => ({name, color: palette[name]}));
+    const legend = KINDS.slice(0, LABEL).map((name) => ({name, color: palette[name]}));
     // Of wall-clock time, the outermost frame is the state of all below.
     const states = new Map([["[blocked]", palette.rose], ["[runnable]", palette.yellow]]);
     const ofNode = [];

@@ -89,7 +89,7 @@ export class FlamePage {
   readPalette() {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue("--" + name).trim();
-    this.palette = {font: "12px " + read("code"), libraries: [...KINDS.slice(0, LABEL), "rose", "yellow", "orange", "violet"].map(read)};
+    this.palette = {font: "12px " + read("code"), libraries: [...KINDS.slice(0, LABEL), "rose", "yellow", "orange"].map(read)};
     for (const name of [...KINDS, "rose", "yellow", "small", "match", "text", "faint", "more", "less"]) this.palette[name] = read(name);
   }
 

@@ -6,8 +6,8 @@
 // with all children; columns that end in Cpu have nanoseconds.
 // ctl/views/flame_json.h has the form in which a tree arrives.
 
-export const KINDS = ["native", "kernel", "runtime", "label"];
-export const LABEL = 3;
+export const KINDS = ["native", "kernel", "runtime", "interpreted", "label"];
+export const LABEL = 4;
 const NO_FUNCTION = -1;
 const ENCODER = new TextEncoder();
 const OWN = ["self", "rest", "selfCpu", "restCpu"];

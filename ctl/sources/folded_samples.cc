@@ -40,7 +40,8 @@ class FoldedImport {
   std::uint32_t location_of(std::string_view name) {
     FrameKind kind = FrameKind::kNative;
     if (name.ends_with("_[k]")) kind = FrameKind::kKernel;
-    if (name.ends_with("_[j]") || name.ends_with("_[i]")) kind = FrameKind::kRuntime;
+    if (name.ends_with("_[j]")) kind = FrameKind::kRuntime;
+    if (name.ends_with("_[i]")) kind = FrameKind::kInterpreted;
     if (kind != FrameKind::kNative) name.remove_suffix(4);
     const SampledFunction function{.name = to_.add_text(name), .kind = kind};
     const std::uint32_t number = to_.add_function(function);

@@ -1,5 +1,7 @@
 #include "ctl/sources/kernel_object.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 
 namespace profd {
@@ -37,6 +39,17 @@ bool is_jit_image(std::string_view path) {
   const std::string_view name = image_name_of(path);
   if (name == "jit") return true;
   return name.starts_with("jit-") && is_decimal(name.substr(name.rfind('-') + 1));
+}
+
+// A program that is called python3.11 and can't be read is "[python3.11]", and its image ends in
+// its build id.
+bool is_interpreter_object(std::string_view object) {
+  constexpr std::array<std::string_view, 3> kNames{"python", "php", "interpreted"};
+  std::string_view name = image_name_of(object);
+  if (object.size() > 2 && object.starts_with('[') && object.ends_with(']')) {
+    name = object.substr(1, object.size() - 2);
+  }
+  return std::ranges::find(kNames, name) != kNames.end();
 }
 
 std::string_view kernel_object_of(std::string_view path) {

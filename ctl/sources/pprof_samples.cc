@@ -258,6 +258,7 @@ FrameKind kind_of_object(std::string_view object) {
   if (name.starts_with("[kernel") || is_kernel_file(name) || is_kernel_image(object)) {
     return FrameKind::kKernel;
   }
+  if (is_interpreter_object(object)) return FrameKind::kInterpreted;
   const bool is_runtime =
       name.starts_with("[jit") || is_jit_image(object) || is_jit_object_of_perf(object);
   return is_runtime ? FrameKind::kRuntime : FrameKind::kNative;

@@ -15,7 +15,7 @@ namespace profd {
 [[nodiscard]] Result<Samples> samples_of_pprof(std::string protobuf);
 
 // The kind of code of a file or mapping, as profd, perf and others call them: "[kernel.kallsyms]"
-// is the kernel, "[jit]" a runtime.
+// is the kernel, "[jit]" a runtime, "[python]" an interpreter.
 [[nodiscard]] FrameKind kind_of_object(std::string_view object);
 
 }  // namespace profd

@@ -7,12 +7,13 @@
 namespace profd {
 namespace {
 
-enum class NamelessKind : std::uint8_t { kHasName, kFile, kRuntime, kOther };
+enum class NamelessKind : std::uint8_t { kHasName, kFile, kRuntime, kInterpreted, kOther };
 
 NamelessKind nameless_kind_of(const Samples& samples, const SampledFunction& function) {
   const std::string_view name = samples.text(function.name);
   if (!name.empty() && !name.starts_with('[')) return NamelessKind::kHasName;
   if (function.kind == FrameKind::kRuntime) return NamelessKind::kRuntime;
+  if (function.kind == FrameKind::kInterpreted) return NamelessKind::kInterpreted;
   const bool is_file = samples.text(function.object).starts_with('/');
   return function.kind == FrameKind::kNative && is_file ? NamelessKind::kFile
                                                         : NamelessKind::kOther;
@@ -43,6 +44,7 @@ UnnamedCode count_unnamed_code(const Samples& samples) {
     unnamed.all.add(row.value);
     if (kinds[leaf->function] == NamelessKind::kFile) unnamed.of_files.add(row.value);
     if (kinds[leaf->function] == NamelessKind::kRuntime) unnamed.of_runtimes.add(row.value);
+    if (kinds[leaf->function] == NamelessKind::kInterpreted) unnamed.of_interpreters.add(row.value);
   }
   return unnamed;
 }

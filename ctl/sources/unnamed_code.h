@@ -1,5 +1,5 @@
 // How many samples are in code that has no name: their innermost frame is named after its file,
-// "[libfoo.so]".
+// "[libfoo.so]", or is "[unnamed]".
 
 #pragma once
 
@@ -11,6 +11,7 @@ struct UnnamedCode {
   SampleValue all;
   SampleValue of_files;     // of these, in programs and libraries, for which there are debug files
   SampleValue of_runtimes;  // of these, in code that a runtime has compiled
+  SampleValue of_interpreters;  // of these, in code that an interpreter runs
 };
 
 [[nodiscard]] UnnamedCode count_unnamed_code(const Samples& samples);

@@ -11,7 +11,7 @@
 // order of the tree. `rest` are the samples of nodes below that prune() removed, so that the total
 // of a node is `self`, `rest` and the totals of its children. Nanoseconds are absent where the
 // event is no time, and those of nodes where each sample has `period_ns`. A kind is that of
-// FrameKind; 3 is a label. `sums` has an entry for each function; it is absent where nothing was
+// FrameKind; 4 is a label. `sums` has an entry for each function; it is absent where nothing was
 // removed.
 
 #pragma once

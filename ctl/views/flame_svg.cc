@@ -26,8 +26,8 @@ constexpr std::size_t kMaxSvgNodes = 20'000;
 constexpr std::string_view kStyle =
     "text{font:12px ui-monospace,DejaVu Sans Mono,monospace;fill:#10151a}"
     ".h{font:14px sans-serif}.b{fill:#fff}.n{fill:#7cbcec}.k{fill:#f0a830}.r{fill:#3fb68b}"
-    ".l,.a{fill:#c9d0d8}.w{fill:#d79ec0}.q{fill:#f1e36a}rect{stroke:#fff;stroke-width:.5}g:hover "
-    "rect{stroke:#10151a;stroke-width:2}";
+    ".i{fill:#a9a4e4}.l,.a{fill:#c9d0d8}.w{fill:#d79ec0}.q{fill:#f1e36a}"
+    "rect{stroke:#fff;stroke-width:.5}g:hover rect{stroke:#10151a;stroke-width:2}";
 
 std::string escaped(std::string_view name) {
   std::string text;
@@ -55,6 +55,7 @@ std::string escaped(std::string_view name) {
 const char* class_of(const TreeNode& node) {
   if (node.is_label) return "l";
   if (node.group.kind == FrameKind::kKernel) return "k";
+  if (node.group.kind == FrameKind::kInterpreted) return "i";
   return node.group.kind == FrameKind::kRuntime ? "r" : "n";
 }
 
@@ -115,7 +116,7 @@ class SvgPicture {
   }
 
   [[nodiscard]] std::string kinds_text() const {
-    std::string text = "; blue: native, orange: kernel, green: runtime";
+    std::string text = "; blue: native, orange: kernel, green: runtime, violet: interpreted";
     if (scope_.time_kind == TimeKind::kWall) text += ", rose: blocked, yellow: runnable";
     if (tree_.left_out != 0) text += "; " + counted(tree_.left_out, "smaller node") + " left out";
     return text;

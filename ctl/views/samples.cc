@@ -34,7 +34,8 @@ std::vector<CountOfReason> sum_by_reason(const std::vector<CountOfReason>& a,
 }  // namespace
 
 std::string_view name_of(FrameKind kind) {
-  constexpr std::array<std::string_view, kFrameKinds> kNames = {"native", "kernel", "runtime"};
+  constexpr std::array<std::string_view, kFrameKinds> kNames = {"native", "kernel", "runtime",
+                                                                "interpreted"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

@@ -29,9 +29,11 @@
 
 namespace profd {
 
-enum class FrameKind : std::uint8_t { kNative, kKernel, kRuntime };
-inline constexpr std::size_t kFrameKinds = 3;
-[[nodiscard]] std::string_view name_of(FrameKind kind);  // "native", "kernel", "runtime"
+// kRuntime: code that a runtime has compiled. kInterpreted: a function that an interpreter runs.
+enum class FrameKind : std::uint8_t { kNative, kKernel, kRuntime, kInterpreted };
+inline constexpr std::size_t kFrameKinds = 4;
+// "native", "kernel", "runtime", "interpreted"
+[[nodiscard]] std::string_view name_of(FrameKind kind);
 
 struct SampledFunction {
   std::uint32_t name = 0;

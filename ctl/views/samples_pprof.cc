@@ -136,6 +136,7 @@ class PprofExport {
     std::string_view file = from_.text(function.object);
     if (file.empty() && function.kind == FrameKind::kKernel) file = "[kernel.kallsyms]";
     if (file.empty() && function.kind == FrameKind::kRuntime) file = "[jit]";
+    if (file.empty() && function.kind == FrameKind::kInterpreted) file = "[interpreted]";
     if (file.empty()) return PprofLocation::kNoMapping;
     return to_.add_mapping({.file = to_.add_text(file)});
   }

@@ -147,6 +147,7 @@ std::string block_time_text(std::int64_t ns) {
 
 TextColor color_of(const Group& group) {
   if (group.kind == FrameKind::kKernel) return TextColor::kYellow;
+  if (group.kind == FrameKind::kInterpreted) return TextColor::kCyan;
   return group.kind == FrameKind::kRuntime ? TextColor::kGreen : TextColor::kNone;
 }
 

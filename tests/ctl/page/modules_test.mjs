@@ -72,7 +72,7 @@ function jsonOf(stacks) {
   sorted(root).forEach((child) => visit(child, 0));
   const all = {samples: root.total, cpu_ns: root.total * PERIOD};
   return {title: "test", all, shown: all, period_ns: PERIOD, objects: ["", "libc.so.6"],
-          functions: {name: functions, object: functions.map((_, i) => i % 2), kind: functions.map((_, i) => i % 3)},
+          functions: {name: functions, object: functions.map((_, i) => i % 2), kind: functions.map((_, i) => i % 4)},
           nodes};
 }
 
@@ -273,16 +273,16 @@ test("wall-clock time has colours of states", () => {
   const stacks = [{stack: ["[on CPU]", "work"], count: 5}, {stack: ["[blocked]", "work", "[runnable]"], count: 4},
                   {stack: ["[runnable]", "work"], count: 3}];
   const one = tree.decodeTree(jsonOf(stacks));
-  const palette = {native: "blue", kernel: "orange", runtime: "green", rose: "rose", yellow: "yellow"};
+  const palette = {native: "blue", kernel: "orange", runtime: "green", interpreted: "violet", rose: "rose", yellow: "yellow"};
   const {colorOf, legend} = flame.chooseColors(one, tree.valueColumn(one, true), "kind", palette);
   const shown = [];
   for (let i = 1; i < one.count; ++i) shown.push([tree.pathOf(one, i).split(".").length, tree.nameOf(one, i), colorOf(one.fn[i], i)]);
   const ofState = shown.filter(([, , color]) => color === "rose" || color === "yellow");
   assert.deepEqual(ofState, [[1, "[blocked]", "rose"], [2, "work", "rose"], [3, "[runnable]", "rose"],
                              [1, "[runnable]", "yellow"], [2, "work", "yellow"]]);
-  assert.deepEqual(legend.map(({name}) => name), ["native", "kernel", "runtime", "[blocked]", "[runnable]"]);
+  assert.deepEqual(legend.map(({name}) => name), ["native", "kernel", "runtime", "interpreted", "[blocked]", "[runnable]"]);
   const other = tree.decodeTree(jsonOf([{stack: ["work", "[blocked]"], count: 1}]));
-  assert.equal(flame.chooseColors(other, tree.valueColumn(other, true), "kind", palette).legend.length, 3);
+  assert.equal(flame.chooseColors(other, tree.valueColumn(other, true), "kind", palette).legend.length, 4);
 });
 
 test("a hundred thousand nodes are laid out", () => {

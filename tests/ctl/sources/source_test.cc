@@ -117,14 +117,16 @@ TEST_F(SourceTest, FoldedStacksHaveTheSumsOfTheirLines) {
 
 TEST_F(SourceTest, MarksOfFoldedFramesSayWhatKindOfCodeItIs) {
   const json::value report =
-      report_of(scratch_.write("a.folded", "main;vfs_read_[k] 2\nmain;Foo_[j] 1\n"));
+      report_of(scratch_.write("a.folded", "main;vfs_read_[k] 2\nmain;Foo_[j];run_[i] 1\n"));
   std::map<std::string, std::string> kinds;
   for (const json::value& row : report.at("rows").as_array()) {
     kinds[json::value_to<std::string>(row.at("name"))] =
         json::value_to<std::string>(row.at("kind"));
   }
-  EXPECT_EQ(kinds, (std::map<std::string, std::string>{
-                       {"main", "native"}, {"vfs_read", "kernel"}, {"Foo", "runtime"}}));
+  EXPECT_EQ(kinds, (std::map<std::string, std::string>{{"main", "native"},
+                                                       {"vfs_read", "kernel"},
+                                                       {"Foo", "runtime"},
+                                                       {"run", "interpreted"}}));
 }
 
 TEST_F(SourceTest, AGperftoolsProfileHasTheSumsOfBothReaders) {
