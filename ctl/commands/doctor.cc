@@ -1,5 +1,6 @@
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ctl/commands/subcommand.h"
 #include "ctl/doctor/process_checks.h"
@@ -47,8 +48,9 @@ class Doctor final : public Subcommand {
     CheckReport report = check_host();
     append(check_service(client), report);
     append(check_ship(ship_config_, ship_directory_), report);
+    const std::vector<StatusInfo::Interpreters::File> interpreters = interpreters_of(client);
     for (const std::uint32_t pid : pids_) {
-      auto process = check_process(pid);
+      auto process = check_process(pid, interpreters);
       if (!process) return process.error();
       append(std::move(*process), report);
     }
@@ -59,6 +61,14 @@ class Doctor final : public Subcommand {
   }
 
  private:
+  // For privileged callers.
+  std::vector<StatusInfo::Interpreters::File> interpreters_of(Client& client) const {
+    if (pids_.empty()) return {};
+    Result<StatusInfo> status = client.status();
+    if (!status) return {};
+    return std::move(status->interpreters.files);
+  }
+
   std::vector<std::uint32_t> pids_;
   std::string ship_config_ = kShipConfigFile;
   std::string ship_directory_ = kShipRuntimeDirectory;

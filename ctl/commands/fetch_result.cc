@@ -158,6 +158,23 @@ void print_unnamed_code(const SessionSummary& summary, const Console& console) {
   }
 }
 
+// Prints the share of samples in interpreted code without all names, unless it is at most a tenth.
+void print_unnamed_interpreted(const SessionSummary& summary, const Console& console) {
+  std::map<std::string, InterpretedNames> runtimes;
+  for (const ProfileSummary& profile : summary.profiles) {
+    const auto& names = profile.interpreted;
+    if (names) add_later(*names, runtimes[names->runtime]);
+  }
+  for (const auto& [runtime, names] : runtimes) {
+    const std::uint64_t unnamed = names.samples - std::min(names.named_samples, names.samples);
+    if (names.samples < kMinSamples || unnamed <= names.samples / 10) continue;
+    console.err << "profctl: " << unnamed << " of " << names.samples << " samples of "
+                << (runtime.empty() ? "interpreted code" : printable(runtime))
+                << " have functions without a name\nhint: 'profctl status' counts why their code "
+                   "was not announced (docs/python.md)\n";
+  }
+}
+
 // Removes the count of that name and returns it; 0 if there is none.
 std::uint64_t take_count(std::string_view name, CountsByReason& counts) {
   const auto count = counts.extract(std::string(name));
@@ -212,6 +229,7 @@ void print_remarks(const SessionSummary& summary, const Console& console) {
   print_block_remarks(summary, console);
   print_cut_stacks(summary, console);
   print_unnamed_code(summary, console);
+  print_unnamed_interpreted(summary, console);
 }
 
 // The daemon deletes a result after a time anyway, so a failure here is no failure of the command.

@@ -27,14 +27,31 @@ std::string share_text(std::uint64_t part, std::uint64_t whole) {
 }
 
 // "Node.js 99.8 % named, 1234 functions in jit-812.dump": the share of the samples in JIT code that
-// have a symbol, and the file with the symbols.
+// have a symbol, and the file with the symbols. Empty: there is no such code.
 std::string jit_text(const ProcessShare& process) {
-  if (!process.jit || process.jit->samples == 0) return "-";
+  if (!process.jit || process.jit->samples == 0) return {};
   const JitNames& jit = *process.jit;
   std::string text = (jit.runtime.empty() ? "unknown" : jit.runtime) + " " +
                      share_text(jit.named_samples, jit.samples) + " named";
   if (jit.file.empty()) return text;
   return text + ", " + std::to_string(jit.functions) + " functions in " + jit.file;
+}
+
+// "python 3.11 99.9 % named": the share of the samples with interpreted frames that have names for
+// all of these. Empty: there is no such code.
+std::string interpreted_text(const ProcessShare& process) {
+  if (!process.interpreted || process.interpreted->samples == 0) return {};
+  const InterpretedNames& names = *process.interpreted;
+  return (names.runtime.empty() ? "interpreter" : names.runtime) + " " +
+         share_text(names.named_samples, names.samples) + " named";
+}
+
+std::string runtime_text(const ProcessShare& process) {
+  const std::string interpreted = interpreted_text(process);
+  const std::string jit = jit_text(process);
+  if (interpreted.empty() && jit.empty()) return "-";
+  const bool has_both = !interpreted.empty() && !jit.empty();
+  return interpreted + (has_both ? "; " : "") + jit;
 }
 
 constexpr std::size_t kContainerChars = 12;  // as docker shows ids
@@ -47,7 +64,7 @@ std::vector<ColumnHead> heads_of_ps() {
           {.title = "CONTAINER", .kind = ColumnKind::kOptional, .keeps_start = true},
           {.title = "SAMPLES", .is_optional = true},
           {.title = "COMPLETE", .is_optional = true},
-          {.title = "JIT CODE", .kind = ColumnKind::kOptional, .keeps_start = true}};
+          {.title = "RUNTIME", .kind = ColumnKind::kOptional, .keeps_start = true}};
 }
 
 std::vector<TableText> row_of(const ProcessShare& process) {
@@ -58,7 +75,7 @@ std::vector<TableText> row_of(const ProcessShare& process) {
           {process.container.value_or("-").substr(0, kContainerChars)},
           {std::to_string(process.samples)},
           {share_text(process.complete_samples, process.user_samples)},
-          {jit_text(process)}};
+          {runtime_text(process)}};
 }
 
 // The names of its processes, the ones that used most first: "cc1plus, as, ..."

@@ -8,6 +8,8 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -76,13 +78,68 @@ CheckPoint check_symbol_files(const Runtime* runtime, const std::optional<std::s
   return {"runtime", CheckState::kOk, message};
 }
 
-CheckPoint check_runtime(std::uint32_t pid, const std::string& process) {
+using Interpreters = std::span<const StatusInfo::Interpreters::File>;
+
+// Null: the daemon has found no interpreter in the files of the process.
+const StatusInfo::Interpreters::File* find_interpreter(const Paths& code_paths,
+                                                       Interpreters interpreters) {
+  for (const std::string& path : code_paths) {
+    const auto known = std::ranges::find(interpreters, path, &StatusInfo::Interpreters::File::path);
+    if (known != interpreters.end()) return &*known;
+  }
+  return nullptr;
+}
+
+struct Refusal {
+  std::string_view verdict;  // of the daemon
+  std::string_view text;
+  std::string_view remedy;
+};
+
+constexpr std::string_view kPerfJit =
+    "python -X perf_jit (3.13 and later) writes the names of its functions to a jitdump";
+
+constexpr auto kRefusals = std::to_array<Refusal>({
+    {"free_threaded", "profd does not read free-threaded builds yet", kPerfJit},
+    {"unknown_version", "profd does not know this version", kPerfJit},
+    {"unknown_layout", "a debug build, or another one with structures of its own", kPerfJit},
+    {"no_symbols", "the symbols that extension modules link to are stripped",
+     "use a build that exports them, as those of distributions do"},
+    {"no_thread_state", "the code that leads to the state of its threads has an unknown form",
+     kPerfJit},
+    {"malformed", "the file contradicts itself", ""},
+    {"no_number", "too many programs of this user have interpreters", ""},
+});
+
+CheckPoint check_interpreter(const StatusInfo::Interpreters::File& interpreter) {
+  if (interpreter.verdict == "known") {
+    return {"runtime", CheckState::kOk, interpreter.runtime + ": its functions have names"};
+  }
+  const auto* const refusal =
+      std::ranges::find(kRefusals, interpreter.verdict, &Refusal::verdict);
+  const bool is_known = refusal != kRefusals.end();
+  return {"runtime", CheckState::kNote,
+          interpreter.runtime + ": its functions have no names: " +
+              (is_known ? std::string(refusal->text) : interpreter.verdict),
+          is_known ? std::string(refusal->remedy) : std::string()};
+}
+
+CheckPoint check_runtime(std::uint32_t pid, const std::string& process, Interpreters interpreters) {
   const Paths code_paths = code_paths_of(static_cast<pid_t>(pid));
   const Runtime* const runtime = find_runtime(code_paths);
   const auto dump = find_jitdump(code_paths);
   const auto map = find_perf_map(process);
+  const auto* const interpreter = find_interpreter(code_paths, interpreters);
+  const bool is_named = interpreter != nullptr && interpreter->verdict == "known";
+  if (is_named) return check_interpreter(*interpreter);
   if (dump || map) return check_symbol_files(runtime, dump, map);
+  if (interpreter != nullptr) return check_interpreter(*interpreter);
   if (runtime == nullptr) return {"runtime", CheckState::kOk, "native; no JIT detected"};
+  if (runtime->is_named) {
+    return {"runtime", CheckState::kOk,
+            std::string(runtime->name) + ": its functions have names, unless its build is unknown",
+            "as root, 'profctl status' lists the interpreters that profd has met"};
+  }
   const char* const lack =
       runtime->has_jit ? ": its JIT code has addresses and no symbols"
                        : ": stacks show the functions of the interpreter, not those of the script";
@@ -130,7 +187,7 @@ bool runs_library(pid_t pid) {
 
 }  // namespace
 
-Result<CheckReport> check_process(std::uint32_t pid) {
+Result<CheckReport> check_process(std::uint32_t pid, Interpreters interpreters) {
   const std::string process = "/proc/" + std::to_string(pid);
   std::error_code ignored;
   if (!fs::exists(process, ignored)) {
@@ -145,7 +202,7 @@ Result<CheckReport> check_process(std::uint32_t pid) {
   for (CheckPoint& point : check_program_in_child(has_library, program->get())) {
     report.push_back(std::move(point));
   }
-  report.push_back(check_runtime(pid, process));
+  report.push_back(check_runtime(pid, process, interpreters));
   return report;
 }
 

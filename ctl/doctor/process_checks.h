@@ -5,13 +5,17 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <span>
 
 #include "formats/api/check_report.h"
+#include "formats/api/status_info.h"
 #include "formats/base/result.h"
 
 namespace profd {
 
-// Uses the rights of the caller. kNotFound: there is no such process.
-[[nodiscard]] Result<CheckReport> check_process(std::uint32_t pid);
+// Uses the rights of the caller. `interpreters` are those that the daemon has found in files.
+// kNotFound: there is no such process.
+[[nodiscard]] Result<CheckReport> check_process(
+    std::uint32_t pid, std::span<const StatusInfo::Interpreters::File> interpreters = {});
 
 }  // namespace profd

@@ -174,6 +174,7 @@ CheckReport check_service(Client& client) {
                      check_socket(status),
                      check_namespace(*status),
                      check_losses(status->ledger),
+                     check_interpreters(status->interpreters),
                      check_history(status->continuous),
                      check_config(config),
                      check_disk(state_directory(config))};
@@ -194,6 +195,21 @@ CheckPoint check_namespace(const StatusInfo& status) {
               " samples are of processes outside profd's PID namespace, which it does not profile",
           "run profd in the PID namespace of the host: podman and docker have --pid=host, "
           "Kubernetes hostPID: true"};
+}
+
+CheckPoint check_interpreters(const StatusInfo::Interpreters& interpreters) {
+  if (!interpreters.supported) {
+    return {"runtimes", CheckState::kNote,
+            "this kernel's verifier refuses the programs that read frames of interpreted code: "
+            "stacks show the functions of the interpreter, not those of the script",
+            "a newer kernel accepts them"};
+  }
+  const std::uint64_t refused = sum_of(interpreters.refused);
+  const std::string message = counted(interpreters.known, "interpreter") + " known";
+  if (refused == 0) return {"runtimes", CheckState::kOk, message};
+  return {"runtimes", CheckState::kNote,
+          message + ", not read: " + counts_text(interpreters.refused),
+          "'profctl doctor --pid PID' says more of a process"};
 }
 
 CheckPoint check_losses(const StatusInfo::Ledger& ledger) {

@@ -23,6 +23,9 @@ namespace profd {
 // none.
 [[nodiscard]] CheckPoint check_namespace(const StatusInfo& status);
 
+// Whether this kernel lets profd read the frames of interpreted code.
+[[nodiscard]] CheckPoint check_interpreters(const StatusInfo::Interpreters& interpreters);
+
 // Whether continuous mode is on and keeps all of its windows.
 [[nodiscard]] CheckPoint check_history(const StatusInfo::Continuous& history);
 

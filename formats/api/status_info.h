@@ -130,8 +130,8 @@ struct StatusInfo {
     std::uint64_t codes = 0;      // code objects, now
     std::uint64_t bytes = 0;      // memory that they take
     std::uint64_t announced = 0;  // code objects, each time that one was sent
-    CountsByReason lost;          // stacks, frames and announcements
-    CountsByReason refused;       // files
+    CountsByReason lost{};        // stacks, frames and announcements
+    CountsByReason refused{};     // files
     std::vector<File> files{};    // for privileged callers
     friend bool operator==(const Interpreters&, const Interpreters&) = default;
   };

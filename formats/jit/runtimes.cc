@@ -6,10 +6,6 @@
 namespace profd {
 namespace {
 
-constexpr std::string_view kPythonRemedy =
-    "python -X perf_jit (3.13 and later) or -X perf (3.12); for complete stacks, with a Python "
-    "that "
-    "is built with frame pointers";
 constexpr std::string_view kRubyRemedy =
     "ruby --yjit --yjit-perf names the code that YJIT compiles";
 constexpr std::string_view kPhpRemedy =
@@ -33,8 +29,8 @@ constexpr auto kRuntimes = std::to_array<Runtime>({
     {"PHP", "php", false, kPhpRemedy},
     {"PHP", "libphp", false, kPhpRemedy},
     {"PHP", "opcache.so", false, kPhpRemedy},
-    {"Python", "python", false, kPythonRemedy},
-    {"Python", "libpython", false, kPythonRemedy},
+    {"Python", "python", false, "", true},
+    {"Python", "libpython", false, "", true},
     {"Ruby", "ruby", false, kRubyRemedy},
     {"Ruby", "libruby", false, kRubyRemedy},
     {"Perl", "perl", false, ""},

@@ -1,4 +1,5 @@
-// Runtimes with a JIT compiler or an interpreter, and the switch by which each writes a JIT source.
+// Runtimes with a JIT compiler or an interpreter, and the switch by which each writes a JIT source,
+// where it needs one.
 //
 // They are recognised by the names of the files that they map as code. docs/jit.md says what each
 // switch gives.
@@ -14,7 +15,8 @@ struct Runtime {
   std::string_view name;         // "Node.js"
   std::string_view file_prefix;  // of the name of one of its files
   bool has_jit = false;          // otherwise an interpreter runs its functions
-  std::string_view remedy;       // how its functions get names; empty: not at all
+  std::string_view remedy;       // how its functions get names; empty: not at all, or by is_named
+  bool is_named = false;         // profd reads the names of its functions, without any switch
 };
 
 // The runtime with this name. Null: there is none.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
@@ -203,6 +204,42 @@ TEST(Doctor, NodeWithAJitdumpAloneGetsAHintAboutItsNewestFunctions) {
     EXPECT_THAT(runtime.hint, HasSubstr("--perf-basic-prof"));
   }
   std::filesystem::remove_all(directory);
+}
+
+CheckPoint runtime_of_python(const std::string& verdict) {
+  std::string directory = "/tmp/profd-doctor-XXXXXX";
+  if (::mkdtemp(directory.data()) == nullptr) return {};
+  CheckPoint point;
+  {
+    const MappedCode python(directory + "/app");
+    const std::vector<StatusInfo::Interpreters::File> files = {
+        {.path = "/usr/bin/other", .runtime = "python 3.9.2", .verdict = "known"},
+        {.path = directory + "/app", .runtime = "python 3.11.2", .verdict = verdict}};
+    const auto report = check_process(static_cast<std::uint32_t>(::getpid()), files);
+    if (report) point = find(*report, "runtime");
+  }
+  std::filesystem::remove_all(directory);
+  return point;
+}
+
+// Whatever the name of the program is. Mutations: by the first file of the list, by the name alone.
+TEST(Doctor, KnowsTheInterpreterInAFileFromTheDaemon) {
+  const CheckPoint known = runtime_of_python("known");
+  EXPECT_EQ(known.state, CheckState::kOk);
+  EXPECT_EQ(known.message, "python 3.11.2: its functions have names");
+  const CheckPoint refused = runtime_of_python("free_threaded");
+  EXPECT_EQ(refused.state, CheckState::kNote);
+  EXPECT_THAT(refused.message, HasSubstr("python 3.11.2: its functions have no names"));
+  EXPECT_THAT(refused.hint, HasSubstr("-X perf_jit"));
+  EXPECT_THAT(runtime_of_python("of_a_newer_daemon").message, HasSubstr("of_a_newer_daemon"));
+}
+
+TEST(Doctor, SaysThatTheVerifierRefusesInterpreters) {
+  EXPECT_EQ(check_interpreters({.known = 2}).state, CheckState::kOk);
+  EXPECT_EQ(check_interpreters({.supported = false}).state, CheckState::kNote);
+  const CheckPoint refused = check_interpreters({.known = 1, .refused = {{"free_threaded", 1}}});
+  EXPECT_EQ(refused.state, CheckState::kNote);
+  EXPECT_THAT(refused.message, HasSubstr("1 free_threaded"));
 }
 
 TEST(Doctor, RecognizesAKernelThread) {

@@ -113,7 +113,7 @@ TEST_F(HistoryTest, PsIsATableInLocalTime) {
   EXPECT_EQ(ran.out,
             "2026-01-02 15:05:00 to 2026-01-02 15:06:00, 1 min of samples: CPU 122 %, 120 samples, "
             "2 lost\n\n"
-            "   CPU  PID  COMMAND    UNIT           CONTAINER     SAMPLES  COMPLETE  JIT CODE\n"
+            "   CPU  PID  COMMAND    UNIT           CONTAINER     SAMPLES  COMPLETE  RUNTIME\n"
             "10.0 %  812  nginx      nginx.service  -                 114    99.0 %  -\n"
             " 0.5 %  812  evil?[31m  -              cccccccccccc      114    99.0 %  -\n"
             " 0.2 %  812  c          bad?unit       -                 114    99.0 %  -\n"
@@ -162,7 +162,7 @@ TEST_F(HistoryTest, PsRanksUnitsAndCommands) {
       run({"ps"}).out,
       "2026-01-02 15:05:00 to 2026-01-02 15:06:00, 1 min of samples: CPU 122 %, 120 samples, "
       "2 lost\n\n"
-      "   CPU   PID  COMMAND            UNIT            CONTAINER  SAMPLES  COMPLETE  JIT CODE\n"
+      "   CPU   PID  COMMAND            UNIT            CONTAINER  SAMPLES  COMPLETE  RUNTIME\n"
       " 121 %   x14  cc1plus            -               -             1596    99.0 %  -\n"
       "44.0 %  x200  cc1plus, tar, ...  backup.service  -            22800    99.0 %  -\n");
   EXPECT_THAT(run({"history"}).out, HasSubstr("cc1plus x14 121 %, backup.service 44.0 %"));
@@ -203,8 +203,8 @@ TEST_F(HistoryTest, ANarrowTerminalKeepsWhoUsedTheCpu) {
   const Ran wider = run_on_screen({"ps"}, 80);
   EXPECT_THAT(wider.out, HasSubstr("cc1plus, tar, ...  backup.service"));
   EXPECT_THAT(wider.out, HasSubstr("COMPLETE"));
-  EXPECT_THAT(wider.out, Not(HasSubstr("JIT CODE")));
-  EXPECT_THAT(run_on_screen({"ps"}, 100).out, HasSubstr("JIT CODE"));
+  EXPECT_THAT(wider.out, Not(HasSubstr("RUNTIME")));
+  EXPECT_THAT(run_on_screen({"ps"}, 100).out, HasSubstr("RUNTIME"));
 }
 
 // Before the numbers behind it: a spike is seen by it.
@@ -235,6 +235,10 @@ TEST_F(HistoryTest, APipeGetsWholeTexts) {
   EXPECT_THAT(ps.out, HasSubstr("Node.js 99.8 % named, 1234 functions in jit-812.dump\n"));
   EXPECT_THAT(ps.out, Not(HasSubstr("…")));
   EXPECT_THAT(run({"history"}).out, HasSubstr(unit + " 44.0 %\n"));
+  service_.windows.windows[0].processes[0].interpreted =
+      InterpretedNames{.runtime = "python 3.11", .samples = 1000, .named_samples = 999};
+  EXPECT_THAT(run({"ps", "--processes"}).out,
+              HasSubstr("python 3.11 99.9 % named; Node.js 99.8 % named, 1234 functions"));
 }
 
 TEST_F(HistoryTest, AProcessOfSeveralNamesHasItsPid) {

@@ -88,6 +88,20 @@ TEST_F(RecordTest, JitCodeWithoutSymbolsIsReportedByRuntime) {
               HasSubstr("20 of 109 JIT samples (unknown runtime) have no symbols\n"));
 }
 
+TEST_F(RecordTest, InterpretedCodeWithoutNamesIsReportedByRuntime) {
+  auto& profiles = service_.result.summary.profiles;
+  const auto names = [](const std::string& runtime, std::uint64_t named) {
+    return InterpretedNames{
+        .runtime = runtime, .functions = 9, .samples = 100, .named_samples = named};
+  };
+  profiles[0].interpreted = names("python 3.11", 90);
+  profiles[1].interpreted = names("python 3.12", 89);
+  const Ran ran = record({"--", "true"});
+  EXPECT_THAT(ran.err, HasSubstr("11 of 100 samples of python 3.12 have functions without a name\n"
+                                 "hint: 'profctl status'"));
+  EXPECT_THAT(ran.err, Not(HasSubstr("python 3.11"))) << "a tenth";
+}
+
 TEST_F(RecordTest, StacksThatAreCutAreReportedWithTheReasons) {
   auto& profiles = service_.result.summary.profiles;
   profiles[0].user_samples = 60;
