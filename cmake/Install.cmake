@@ -40,7 +40,7 @@ install(FILES ctl/completions/profctl.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/
         RENAME profctl)
 install(FILES ctl/completions/profctl.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _profctl)
 install(FILES ctl/completions/profctl.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-install(FILES systemd/debian/copyright ${installed_docs}/changelog.gz docs/api.md docs/jit.md docs/off-cpu.md docs/xray.md
-              README.md
+install(FILES systemd/debian/copyright ${installed_docs}/changelog.gz docs/api.md docs/jit.md docs/off-cpu.md docs/python.md
+              docs/xray.md README.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/profd)
 install(FILES systemd/ship.toml DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/profd/examples)

@@ -90,6 +90,11 @@ TEST(Reasons, OfNamesAreAllInTheDocument) {
   expect_in("api.md", dwarf_losses(), "\n| `", "` |");
 }
 
+TEST(Reasons, OfInterpretersAreAllInTheDocument) {
+  expect_in("api.md", interpreter_losses(), "`", "`");
+  expect_in("api.md", interpreter_refusals(), "`", "`");
+}
+
 TEST(Reasons, OfErrorsAreAllInTheDocument) { expect_in("api.md", codes_of_errors(), "`", "`"); }
 
 TEST(Reasons, OfRecordedCallsAreAllInTheDocument) {
