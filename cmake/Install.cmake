@@ -26,7 +26,7 @@ install(TARGETS profctl DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS profd_xray profd_xray_static DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES collectors/xray/app/profd_xray.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES systemd/debian/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides RENAME profd)
-install(FILES systemd/profd.service systemd/profd.socket systemd/profd-ship.service
+install(FILES systemd/profd.service systemd/profd.socket systemd/profd-ask.service systemd/profd-ship.service
         DESTINATION lib/systemd/system)
 install(FILES systemd/profd.sysusers DESTINATION lib/sysusers.d RENAME profd.conf)
 install(FILES systemd/profd.tmpfiles DESTINATION lib/tmpfiles.d RENAME profd.conf)

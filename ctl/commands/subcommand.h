@@ -66,6 +66,7 @@ class ShowSubcommand final : public Subcommand {
   PrintText print_text_;
 };
 
+std::unique_ptr<Subcommand> make_ask_runtimes();
 std::unique_ptr<Subcommand> make_config();
 std::unique_ptr<Subcommand> make_convert();
 std::unique_ptr<Subcommand> make_debuginfo();

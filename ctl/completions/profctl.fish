@@ -1,7 +1,7 @@
 # fish completion for profctl. Subcommands and options come from its --help, so they always match it.
 
 function __profctl_subcommands
-    profctl --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) \{1,\}\(.*\)/\1\t\2/p'
+    profctl --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\) \{1,\}\(.*\)/\1\t\2/p'
 end
 
 function __profctl_subcommand

@@ -2,7 +2,7 @@
 # Completes profctl. Subcommands and options come from its --help, so they always match it.
 
 _profctl_subcommands() {
-  profctl --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p'
+  profctl --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p'
 }
 
 _profctl_options() {

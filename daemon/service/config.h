@@ -19,6 +19,9 @@ struct ContinuousConfig {
   std::chrono::seconds hours_max_age{std::chrono::hours{24 * 30}};  // of hour files
   std::uint64_t max_bytes = std::uint64_t{1} << 30;                 // of both together
   bool off_cpu = false;  // also windows of the time that threads are off their CPU
+  // Whether busy JVMs are asked for their symbols. `profctl ask-runtimes` does that: the daemon
+  // does not have the privileges for it.
+  bool ask_runtime = false;
 
   friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
 };

@@ -206,6 +206,7 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     key<&Continuous::max_bytes, read_bytes<kMiB, kEiB>, size_text>("continuous.max_bytes",
                                                                    kReloads),
     key<&Continuous::off_cpu, read_flag, flag_text>("continuous.off_cpu", kReloads),
+    key<&Continuous::ask_runtime, read_flag, flag_text>("continuous.ask_runtime", kReloads),
     key<&Config::jit_directories, read_paths, list_text>("jit.directories", kNeedsRestart),
     key<&Config::xray_directory, read_path_or_none, quoted>("xray.directory", kNeedsRestart),
 });

@@ -64,6 +64,7 @@ max_age = "12h"
 hours_max_age = "10d"
 max_bytes = "1.5GiB"
 off_cpu = true
+ask_runtime = true
 [jit]
 directories = ["/srv/app", "/var/jit"]
 [xray]
@@ -88,6 +89,7 @@ TEST(Config, TakesEveryKey) {
                                        .hours_max_age = std::chrono::hours(240),
                                        .max_bytes = 1610612736,
                                        .off_cpu = true},
+                                       .ask_runtime = true},
                         .jit_directories = {"/srv/app", "/var/jit"},
                         .xray_directory = "/srv/traces"};
   EXPECT_EQ(reading.config, expected);
