@@ -73,7 +73,9 @@ InterpretedFunctions::InterpretedFunctions(Parser& parser, const ProcessSnapshot
   const std::vector<std::uint32_t> numbers = numbers_of(process, index_);
   const InterpretedTable* const table = process.interpreted.get();
   if (numbers.empty()) return;
-  if (table != nullptr) runtime_ = runtime_label(name_of_runtime(table->kind()));
+  if (table != nullptr) {
+    runtime_ = runtime_label(name_of_runtime(static_cast<std::uint8_t>(table->kind())));
+  }
   std::vector<RawCode> announced;
   std::vector<std::size_t> places;  // of these in functions_
   functions_.reserve(numbers.size());

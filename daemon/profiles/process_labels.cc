@@ -40,7 +40,8 @@ std::string user_label(const ProcessImage& image, const UserNames& users) {
 // has any name.
 std::string_view runtime_name_of(const ProcessSnapshot& process) {
   if (process.interpreted) {
-    const std::string_view name = name_of_runtime(process.interpreted->kind());
+    const auto kind = static_cast<std::uint8_t>(process.interpreted->kind());
+    const std::string_view name = name_of_runtime(kind);
     if (!name.empty()) return name;
   }
   const Runtime* const runtime = runtime_of(*process.image);
