@@ -590,6 +590,10 @@ TEST_F(SourceTest, WhatWouldNameUnnamedCodeIsSaid) {
             "profctl: 30.0 % of the samples are in JIT code without a name\n"
             "hint: 'profctl doctor --pid PID' shows the option that makes its runtime write "
             "names\n");
+  EXPECT_EQ(said("[python]", 30, 70),
+            "profctl: 30.0 % of the samples are in interpreted code without a name\n"
+            "hint: 'profctl status' counts why code objects were not announced "
+            "(docs/python.md)\n");
   EXPECT_EQ(said("/usr/lib/libfoo.so", 25, 75), "") << "not more than a quarter";
   EXPECT_EQ(said("/usr/lib/libfoo.so", 50, 49), "") << "less than 100 samples";
   EXPECT_EQ(said("[kernel.kallsyms]", 30, 70), "") << "nothing that a debug file would name";
