@@ -26,7 +26,7 @@ inline constexpr const char* kCodeOverShare = "[over share]";
 class InterpretedFunctions {
  public:
   struct Function {
-    std::uint64_t address = 0;  // of the code object, at which the image has it
+    std::uint64_t address = 0;  // of the code object; images have it elsewhere
     std::uint64_t bytes = 2;    // 2 for each unit of bytecode
     std::uint32_t start_line = 0;
     std::uint8_t kind = PROFD_RUNTIME_NONE;  // profd_runtime_kind; NONE: not announced

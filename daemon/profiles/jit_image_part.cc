@@ -71,6 +71,22 @@ JitImage without_lines(JitImage image) {
   return image;
 }
 
+// JIT code keeps its addresses where it can. Code objects lie all over the heap, and each gap would
+// be a section or a mapping line more, so interpreted code is moved together.
+std::vector<JitImageFunction> places_of(const std::vector<JitImageFunction>& functions,
+                                        std::size_t jit_functions) {
+  std::vector<JitImageFunction> places;
+  places.reserve(functions.size());
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    places.push_back({.address = i < jit_functions ? functions[i].address : 0,
+                      .bytes = functions[i].bytes,
+                      .name = {},
+                      .code = {},
+                      .lines = {}});
+  }
+  return places;
+}
+
 JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
                        std::span<const ProfileMapping> others, const JitSamples* samples) {
   std::vector<AddressRange> occupied;
@@ -79,7 +95,8 @@ JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
   std::vector<std::uint64_t> unnamed;
   if (samples != nullptr) unnamed = samples->unnamed;
   std::ranges::sort(unnamed);
-  return lay_out_jit_image(functions, occupied, unnamed);
+  const std::size_t jit_functions = samples == nullptr ? 0 : samples->functions.size();
+  return lay_out_jit_image(places_of(functions, jit_functions), occupied, unnamed);
 }
 
 // Appends to `left` the parts of a line that lie outside of `range`.

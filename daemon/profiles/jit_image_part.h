@@ -2,7 +2,7 @@
 // the image that names them.
 //
 // A profile has no time, so each sampled function gets addresses of its own (formats/jit/image.h).
-// An interpreted one has the address of its code object, and 2 bytes for each unit of bytecode.
+// An interpreted one has 2 bytes for each unit of bytecode, above all addresses of programs.
 // Used on the worker. Only the parser reads code bytes and lines.
 
 #pragma once
@@ -25,7 +25,7 @@ namespace profd {
 class JitImagePart {
  public:
   // Either may be null; together they have functions. `samples` must outlive *this. `others` are
-  // the mapping lines of the profile that must not change. The functions keep the addresses at
+  // the mapping lines of the profile that must not change. JIT functions keep the addresses at
   // which they ran, unless something else lies there.
   JitImagePart(const JitSamples* samples, const InterpretedFunctions* interpreted,
                std::span<const ProfileMapping> others);
