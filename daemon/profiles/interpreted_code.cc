@@ -20,6 +20,11 @@ constexpr std::uint32_t kOverShareNumber = 0;  // of InterpretedCodes
 constexpr std::uint64_t kBytesOfUnit = 2;
 constexpr std::string_view kTrampoline = "py::";
 
+// A function with more bytecode has a section of its own in the image (formats/jit/image.cc). A
+// process chooses what its code objects say, so few may have.
+constexpr std::uint64_t kLargeBytes = 16'384;
+constexpr std::size_t kMaxLarge = 1024;
+
 // The numbers that the stacks of a process have, each once, in the order of their first stack.
 std::vector<std::uint32_t> numbers_of(
     const ProcessSnapshot& process,
@@ -78,6 +83,7 @@ InterpretedFunctions::InterpretedFunctions(Parser& parser, const ProcessSnapshot
   }
   std::vector<RawCode> announced;
   std::vector<std::size_t> places;  // of these in functions_
+  std::size_t large = 0;
   functions_.reserve(numbers.size());
   for (const std::uint32_t number : numbers) {
     const KeptCode* const code = table == nullptr ? nullptr : table->find(number);
@@ -88,6 +94,8 @@ InterpretedFunctions::InterpretedFunctions(Parser& parser, const ProcessSnapshot
     announced.push_back(code->raw());
     places.push_back(functions_.size());
     functions_.push_back(announced_function(announced.back()));
+    std::uint64_t& bytes = functions_.back().bytes;
+    if (bytes > kLargeBytes && ++large > kMaxLarge) bytes = kLargeBytes;
   }
   if (announced.empty()) return;
   Result<DecodedCodes> decoded = parser.decode_code(uid_of(process) == 0, announced);
