@@ -14,6 +14,7 @@
 
 #include "collectors/interpreters/codes.h"
 #include "daemon/profiles/interpreted_code.h"
+#include "daemon/profiles/process_labels.h"
 #include "daemon/storage/result_store.h"
 #include "formats/profile/pprof_reader.h"
 #include "tests/daemon/profiles/session_writer_fixture.h"
@@ -104,7 +105,10 @@ class InterpretedProfileTest : public SessionWriterTest {
 TEST_F(InterpretedProfileTest, ShowsTheFramesInFrontOfTheirLoop) {
   const ChainProgram program = add_program(process_, "libchain.so");
   add_samples(process_, woven(program), 3);
-  write();
+  const SessionSummary summary = write();
+  const InterpretedNames expected{
+      .runtime = "python 3.11", .functions = 2, .samples = 3, .named_samples = 3};
+  EXPECT_EQ(summary.profiles.at(0).interpreted, expected);
   EXPECT_THAT(named_stack(),
               ElementsAre(StartsWith("leaf "), "Worker.step /app/x.py:12 [python]",
                           "run /app/x.py:10 [python]", StartsWith("middle "), StartsWith("outer "),
@@ -154,17 +158,32 @@ TEST_F(InterpretedProfileTest, CodeWithoutAnAnnouncementIsShownWithoutAName) {
                             .interpreted(unannounced_, 3)
                             .interpreted(0, 3)
                             .user(program.address("middle", 5), 1));
-  write();
+  const SessionSummary summary = write();
+  const InterpretedNames expected{.runtime = "", .functions = 2, .samples = 1};
+  EXPECT_EQ(summary.profiles.at(0).interpreted, expected);
   EXPECT_THAT(named_stack(),
               ElementsAre(StartsWith("leaf "), "[unnamed] :0 [python]", "[over share] :0 [python]",
                           StartsWith("middle ")));
+}
+
+// The program is not called python.
+TEST_F(InterpretedProfileTest, ItsRuntimeIsTheOneThatWasSampled) {
+  EXPECT_EQ(labels_of(process_, {}).runtime, "python");
+  process_.interpreted.reset();
+  EXPECT_EQ(labels_of(process_, {}).runtime, kNoLabel);
 }
 
 TEST_F(InterpretedProfileTest, FramesWithoutALoopComeLast) {
   const ChainProgram program = add_program(process_, "libchain.so");
   add_samples(process_,
               SyntheticSample(kProgram).leaf(program.address("leaf"), 1).interpreted(2, 7), 2);
-  write();
+  const SessionSummary summary = write();
+  const InterpretedNames expected{.runtime = "python 3.11",
+                                  .functions = 1,
+                                  .samples = 2,
+                                  .named_samples = 2,
+                                  .unanchored = 2};
+  EXPECT_EQ(summary.profiles.at(0).interpreted, expected);
   EXPECT_THAT(named_stack(), ElementsAre(StartsWith("leaf "), "run /app/x.py:12 [python]"));
 }
 
