@@ -11,7 +11,7 @@ CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
 COMPILE := cmake --build $(BUILD) -j $(JOBS) --target
 
 .PHONY: help build demo install package image tests check lint check-asan check-tsan check-kernels check-image
-.PHONY: check-fleet soak attack bench names-oracle fuzz clean configured configured-tests
+.PHONY: check-fleet check-pythons soak attack bench names-oracle fuzz clean configured configured-tests
 
 help:
 	@echo 'The times are those of 2 cores, and of the first run where a later one is shorter.'
@@ -36,6 +36,8 @@ help:
 	@echo 'make check-kernels   runs the kernel tests on Linux 6.1 and on the newest of backports, in QEMU (25 min)'
 	@echo 'make check-image   builds the image and runs it by podman as its manifest says, beside other containers; it is'
 	@echo '                  no part of make check (7 min)'
+	@echo 'make check-pythons   runs the tests of Python on each interpreter that can be had: Debian 11, 12, 13 and sid, and'
+	@echo '                  those of pyenv; says which could not be had (60 min)'
 	@echo 'make check-fleet  ships to a real Parca, which it builds with Go 1.25 or later (its modules are the only download),'
 	@echo '                  and with PYROSCOPE=BINARY to a real Pyroscope, and reads back what they have (20 min)'
 	@echo 'make clean        removes what the others built (1 s)'
@@ -129,6 +131,9 @@ check-tsan:
 
 check-kernels: tests
 	@tests/kernels/run $(BUILD)
+
+check-pythons: tests
+	@tests/pythons/run $(BUILD)
 
 check-fleet: configured-tests
 	@tests/fleet/run $(BUILD) --check-go
