@@ -51,10 +51,13 @@ class KernelInterpreterMaps final : public InterpreterMaps {
 
 // An object without the maps is a test's.
 Result<std::unique_ptr<InterpreterMaps>> open_interpreter_maps(const Programs& programs) {
+  if (!programs.has_interpreters()) return std::unique_ptr<InterpreterMaps>();
   const auto runtime_map = programs.map("profd_runtimes");
   const auto layout_map = programs.map("profd_layouts");
   const auto tag_map = programs.map("profd_code_tags");
-  if (!runtime_map || !layout_map || !tag_map) return std::unique_ptr<InterpreterMaps>();
+  if (!runtime_map) return runtime_map.error();
+  if (!layout_map) return layout_map.error();
+  if (!tag_map) return tag_map.error();
   auto runtimes = map_array<profd_runtime>(*runtime_map, PROFD_MAX_RUNTIMES, "the interpreters");
   if (!runtimes) return runtimes.error();
   auto layouts = map_array<profd_layout>(*layout_map, PROFD_MAX_LAYOUTS, "the layouts");
