@@ -26,7 +26,8 @@
  *         From at->thread (the value of the slot) to the leaf frame. Returns a profd_begin. All of
  *         the chain that begin does not set is 0, window_low and `end` apart.
  *     long profd_NAME_step(struct profd_interpreter *at);
- *         Adds one frame, one boundary or both, and goes to the caller. 1: ended, at->end says why.
+ *         Adds one frame, one boundary, both or, for a frame of the interpreter's own, neither, and
+ *         goes to the caller. 1: ended, at->end says why.
  *     bool profd_NAME_describe(struct profd_interpreter *at, __u64 code);
  *         Fills in address, first_line and units of at->announced, and the texts behind it, of the
  *         code at this address; what stands for the texts, and at->text_used, are 0 before. False:
@@ -74,7 +75,7 @@ enum profd_begin {
 
 struct profd_code_memo {
 	__u64 code; /* 0: empty */
-	__u64 id;
+	__u64 id;   /* 0: its frames are not shown */
 	__u32 units; /* of bytecode; 0: unknown */
 	__u32 reserved;
 };

@@ -168,40 +168,65 @@ static __always_inline bool profd_python_read_code(struct profd_interpreter *at,
 		profd_end_unread(at);
 		return false;
 	}
+	if (profd_code_word(at, layout->object_type) == at->bias + at->runtime.code_type)
+		return true;
 	at->end = PROFD_CHAIN_NOT_CODE;
-	return profd_code_word(at, layout->object_type) == at->bias + at->runtime.code_type;
+	return false;
 }
 
-/* The id of a code object, and its units of bytecode (0: unknown). Returns 0 where the chain
- * ends. */
-static __always_inline __u64 profd_python_id(struct profd_interpreter *at,
-					     const struct profd_python_layout *layout, __u64 code,
-					     __u64 *units)
+/* Whether the code object that was read last is that of the frame which, since 3.13, a specialised
+ * call of a class has between __init__ and the caller (_Py_InitCleanup in Python/specialize.c). It
+ * is a constant without a line, and one str is its name, its qualified name and its file. */
+static __always_inline bool profd_python_is_hidden(const struct profd_interpreter *at,
+						   const struct profd_python_layout *layout)
+{
+	__u64 name = profd_code_word(at, layout->code_name);
+
+	return layout->anchor == PROFD_PYTHON_SHIM &&
+	       !profd_code_half(at, layout->code_first_line) &&
+	       name == profd_code_word(at, layout->code_file) &&
+	       name == profd_code_word(at, layout->code_qualname);
+}
+
+/* What a frame executes. */
+struct profd_python_code {
+	__u64 id;    /* 0: a frame that is not shown */
+	__u64 units; /* of bytecode; 0: unknown */
+};
+
+/* False: the chain ends, as it can't be read, or is none. */
+static __always_inline bool profd_python_find_code(struct profd_interpreter *at,
+						   const struct profd_python_layout *layout,
+						   __u64 address, struct profd_python_code *code)
 {
 	struct profd_code_memo *memo =
-		&at->memo[(code >> 5 ^ code >> 10) & (PROFD_CODE_MEMO - 1)];
+		&at->memo[(address >> 5 ^ address >> 10) & (PROFD_CODE_MEMO - 1)];
 
-	if (!code) {
+	if (!address) {
 		at->end = PROFD_CHAIN_NOT_CODE;
-		return 0;
+		return false;
 	}
-	if (memo->code == code) {
-		*units = memo->units;
-		return memo->id;
+	if (memo->code == address) {
+		code->id = memo->id;
+		code->units = memo->units;
+		return true;
 	}
-	if (!profd_python_read_code(at, layout, code))
-		return 0;
-	*units = layout->code_units ? profd_code_word(at, layout->code_units) : 0;
-	if (*units > PROFD_PYTHON_MAX_UNITS)
-		return 0;
-	__u64 id = profd_python_hash(at, layout, code, *units);
-
-	memo->code = code;
-	memo->id = id;
-	memo->units = (__u32)*units;
-	if (!profd_was_announced(id))
+	if (!profd_python_read_code(at, layout, address))
+		return false;
+	code->units = layout->code_units ? profd_code_word(at, layout->code_units) : 0;
+	if (code->units > PROFD_PYTHON_MAX_UNITS) {
+		at->end = PROFD_CHAIN_NOT_CODE;
+		return false;
+	}
+	code->id = 0;
+	if (!profd_python_is_hidden(at, layout))
+		code->id = profd_python_hash(at, layout, address, code->units);
+	memo->code = address;
+	memo->id = code->id;
+	memo->units = (__u32)code->units;
+	if (code->id && !profd_was_announced(code->id))
 		at->unannounced++;
-	return id;
+	return true;
 }
 
 /* The index of the code unit that a frame executes. False: its code has no such unit. */
@@ -271,7 +296,8 @@ static __always_inline long profd_python_pass_shim(struct profd_interpreter *at,
 static __always_inline long profd_python_step(struct profd_interpreter *at)
 {
 	const struct profd_python_layout *layout = profd_python_of(at);
-	__u64 frame = at->frame, callee = at->last_read, units = 0;
+	__u64 frame = at->frame, callee = at->last_read;
+	struct profd_python_code code = {0, 0};
 	__u32 position = 0;
 
 	if (!frame) {
@@ -288,16 +314,18 @@ static __always_inline long profd_python_step(struct profd_interpreter *at)
 		at->last_read = callee; /* the frames around it lie close together */
 		return profd_python_pass_shim(at, frame);
 	}
-	__u64 code = profd_frame_word(at, layout->frame_code) & ~(__u64)layout->pointer_tag_mask;
-	__u64 id = profd_python_id(at, layout, code, &units);
+	__u64 address =
+		profd_frame_word(at, layout->frame_code) & ~(__u64)layout->pointer_tag_mask;
 
-	if (!id)
+	if (!profd_python_find_code(at, layout, address, &code))
 		return 1;
-	if (!profd_python_find_position(at, layout, code, units, &position)) {
+	if (!code.id)
+		return 0;
+	if (!profd_python_find_position(at, layout, address, code.units, &position)) {
 		at->end = PROFD_CHAIN_NOT_CODE;
 		return 1;
 	}
-	if (!profd_add_frame(at, id, code, position))
+	if (!profd_add_frame(at, code.id, address, position))
 		return 1;
 	return profd_python_end_segment(at, layout, is_boundary);
 }

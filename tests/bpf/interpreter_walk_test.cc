@@ -245,6 +245,16 @@ class Python {
     return code;
   }
 
+  // What a specialised call of a class has between __init__ and the caller.
+  std::uint64_t make_init_cleanup() {
+    const std::uint64_t code = make_code("__init__", 0, 3);
+    const std::uint64_t name = make_str("__init__");
+    image_.put(code + layout_.code_name, name);
+    image_.put(code + layout_.code_qualname, name);
+    image_.put(code + layout_.code_file, name);
+    return code;
+  }
+
   // A frame for a call from `caller`, at the unit with this index. Frames that are near lie one
   // behind the other.
   std::uint64_t make_frame(std::uint64_t code, std::int64_t unit, std::uint64_t caller,
@@ -549,6 +559,41 @@ TEST(InterpreterShimTest, TheOwnersThatAreShimsDependOnTheVersion) {
     python.image().put<std::uint8_t>(kStack + 0x100 + python.layout().frame_boundary, 4);
     EXPECT_EQ(python.walk(), minor == 14 ? "f+3 g+5 |100 h+1 |200" : "f+3 g+5") << minor;
   }
+}
+
+// Finds: the frame is shown, ends the chain or its segment, or is known by less than all its signs.
+TEST(InterpreterHiddenTest, TheFrameOfASpecialisedCallOfAClassIsNotShown) {
+  for (const unsigned minor : {14U, 15U}) {
+    for (const unsigned mutation : {0U, 1U, 2U, 3U}) {
+      Python python(minor);
+      const profd_python_layout& layout = python.layout();
+      const std::uint64_t cleanup = python.make_init_cleanup();
+      if (mutation == 1) python.image().put<std::uint32_t>(cleanup + layout.code_first_line, 1);
+      if (mutation == 2) python.image().put(cleanup + layout.code_file, python.make_str("a.py"));
+      if (mutation == 3) python.image().put(cleanup + layout.code_qualname, python.make_str("C"));
+      const std::uint64_t f = python.make_code("f");
+      std::uint64_t frame = python.make_frame(f, 1, python.make_shim(kStack + 0x100, 0));
+      frame = python.make_frame(cleanup, 1, frame);
+      frame = python.make_frame(python.make_code("init"), 5, frame);
+      frame = python.make_frame(cleanup, 0, frame);
+      python.set_leaf(frame);
+      EXPECT_EQ(python.walk(), mutation == 0 ? "init+5 f+1 |100"
+                                             : "__init__+0 init+5 __init__+1 f+1 |100")
+          << minor << ' ' << mutation;
+      EXPECT_EQ(python.at().end, PROFD_CHAIN_COMPLETE);
+      EXPECT_EQ(python.at().unannounced, mutation == 0 ? 2U : 3U);
+    }
+  }
+}
+
+TEST(InterpreterHiddenTest, ACycleOfFramesThatAreNotShownEnds) {
+  Python python(14);
+  const std::uint64_t cleanup = python.make_init_cleanup();
+  const std::uint64_t frame = python.make_frame(cleanup, 1, 0);
+  python.put_frame(frame, cleanup, 1, frame);
+  python.set_leaf(frame);
+  EXPECT_EQ(python.walk(), "");
+  EXPECT_EQ(python.at().end, PROFD_CHAIN_FRAME_LIMIT);
 }
 
 // The last frame of 3.15 lies in the thread state, far below the native stack.
