@@ -83,16 +83,16 @@ static __always_inline bool profd_may_send_code(struct profd_code_budgets *budge
 
 /* Fills in the record, but for its header. False: its name or its file can't be read now. */
 static __always_inline bool profd_describe_code(struct profd_interpreter *at,
-						const struct profd_sample *sample, __u64 entry)
+						const struct profd_sample *sample, __u64 place)
 {
 	struct profd_interpreted_code *announced = &at->announced;
 
-	barrier_var(entry);
-	if (entry >= PROFD_MAX_INTERPRETED_ENTRIES)
+	barrier_var(place);
+	if (place >= PROFD_MAX_NEW_CODES)
 		return false; /* never true; a bound for the verifier */
-	__u64 code = at->codes[entry];
+	__u64 code = at->new_codes[place].code;
 
-	announced->id = at->entries[entry].value;
+	announced->id = at->new_codes[place].id;
 	announced->time_ns = sample->time_ns;
 	announced->process = sample->process;
 	announced->kind = at->runtime.kind;
@@ -103,6 +103,7 @@ static __always_inline bool profd_describe_code(struct profd_interpreter *at,
 	__builtin_memset(announced->text_kind, 0, sizeof(announced->text_kind));
 	at->text_used = 0;
 	at->reads = 0;
+	at->deadline_ns = ~0ULL;
 	at->codes_tried++;
 	return profd_python_describe(at, code);
 }
@@ -129,9 +130,9 @@ enum profd_code_result {
 	PROFD_CODE_OVER = 2,   /* nor is there budget or room for others */
 };
 
-/* Sends the code object of an entry. Returns a profd_code_result. Global, so that it is verified
- * once. */
-__noinline int profd_send_code(__u32 entry)
+/* Sends one of the stack's new code objects. Returns a profd_code_result. Global, so that it is
+ * verified once. */
+__noinline int profd_send_code(__u32 place)
 {
 	struct profd_interpreter *at = profd_interpreter_here();
 	struct profd_scratch *scratch = profd_scratch_here();
@@ -155,7 +156,7 @@ __noinline int profd_send_code(__u32 entry)
 		profd_count_interpreted(counters, PROFD_INTERPRETED_CODES_NO_ROOM, 1);
 		return PROFD_CODE_OVER;
 	}
-	if (!profd_describe_code(at, sample, entry)) {
+	if (!profd_describe_code(at, sample, place)) {
 		profd_count_interpreted(counters, PROFD_INTERPRETED_NAME_ABSENT, 1);
 		return PROFD_CODE_FAILED;
 	}
@@ -176,27 +177,30 @@ __noinline int profd_send_code(__u32 entry)
 	return PROFD_CODE_SENT;
 }
 
-static long profd_announce_entry(__u32 index, struct profd_chain_context *context)
+static long profd_announce_code(__u32 index, struct profd_chain_context *context)
 {
 	struct profd_interpreter *at = context->at;
 	__u64 place = index;
 
 	barrier_var(place);
-	if (place >= PROFD_MAX_INTERPRETED_ENTRIES)
+	if (place >= PROFD_MAX_NEW_CODES)
 		return 1;
-	if (at->entries[place].kind != PROFD_ENTRY_FRAME ||
-	    profd_was_announced(at->entries[place].value))
+	/* It may be in the stack twice. */
+	if (profd_was_announced(at->new_codes[place].id))
 		return 0;
 	return profd_send_code(index) == PROFD_CODE_OVER;
 }
 
 /* Announces what the stack has that was not announced. */
-static __always_inline void profd_announce_codes(struct profd_interpreter *at)
+static __always_inline void profd_announce_codes(struct profd_interpreter *at,
+						 struct profd_counters *counters)
 {
 	struct profd_chain_context context = {.at = at};
 
 	if (at->unannounced)
-		bpf_loop(at->entry_count, profd_announce_entry, &context, 0);
+		bpf_loop(at->unannounced, profd_announce_code, &context, 0);
+	if (at->unannounced > PROFD_MAX_NEW_CODES)
+		profd_count_interpreted(counters, PROFD_INTERPRETED_CODES_RATE, 1);
 }
 
 #endif

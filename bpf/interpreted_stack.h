@@ -111,7 +111,7 @@ __noinline int profd_send_interpreted(__u32 sessions)
 	profd_count_interpreted(counters, PROFD_INTERPRETED_FRAMES, at->frame_count);
 	if (at->end != PROFD_CHAIN_COMPLETE)
 		profd_count_interpreted(counters, PROFD_COUNT_OF_END(at->end), 1);
-	profd_announce_codes(at);
+	profd_announce_codes(at, counters);
 	bool was_sent = profd_send_stack(at, sample, sessions);
 
 	sample->interpreted = was_sent ? PROFD_INTERPRETED_SENT : PROFD_INTERPRETED_LOST;

@@ -80,8 +80,8 @@ struct profd_layout {
 
 /* Limits of one stack: those of the leaf stay. Before CPython 3.11, each frame is a segment. */
 #define PROFD_MAX_INTERPRETED_FRAMES 512
-#define PROFD_MAX_SEGMENTS 256
-#define PROFD_MAX_INTERPRETED_ENTRIES 576 /* frames and boundaries */
+#define PROFD_MAX_SEGMENTS 512
+#define PROFD_MAX_INTERPRETED_ENTRIES 1024 /* frames and boundaries */
 
 enum profd_interpreted_entry_kind {
 	PROFD_ENTRY_FRAME = 0,
@@ -105,7 +105,7 @@ struct profd_interpreted_entry {
 /* Why the chain of interpreted frames ended. */
 enum profd_chain_end {
 	PROFD_CHAIN_COMPLETE = 0,    /* at the first frame of the thread, or of its greenlet */
-	PROFD_CHAIN_FRAME_LIMIT = 1, /* PROFD_MAX_INTERPRETED_FRAMES, _SEGMENTS, or reads of one tick */
+	PROFD_CHAIN_FRAME_LIMIT = 1, /* PROFD_MAX_INTERPRETED_FRAMES, _SEGMENTS, or time of one tick */
 	PROFD_CHAIN_UNREADABLE = 2,  /* memory that is not there */
 	PROFD_CHAIN_NOT_CODE = 3,    /* a frame whose code is none, or has no such position */
 	PROFD_CHAIN_DISORDERED = 4,  /* an anchor that is not above the one before */

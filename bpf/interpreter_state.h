@@ -19,6 +19,8 @@
  *         As in identity.h; the latter is never 0.
  *     bool profd_was_announced(__u64 id);
  *         Whether the code with this id was announced.
+ *     __u64 profd_clock_ns(void);
+ *         The time now.
  *
  * and the header of an interpreter defines, for NAME in python, php:
  *
@@ -43,19 +45,26 @@
 #define barrier_var(var) __asm__ volatile("" : "+r"(var))
 #endif
 
-/* Frames of one stack often lie close together, and a read of 1 KiB costs little more than one of
- * 80 bytes. */
-#define PROFD_CHAIN_WINDOW_BYTES 1024
 #define PROFD_CHAIN_PAGE_BYTES 4096
+/* Frames of one stack often lie close together, and a read of 1 KiB costs little more than one of
+ * 80 bytes: as much where an interpreter has a stack of frames. Frames that are objects of the heap
+ * lie close together in deep recursion alone, larger and more of them: there it is the page. */
+#define PROFD_CHAIN_WINDOW_BYTES PROFD_CHAIN_PAGE_BYTES
+#define PROFD_NEAR_WINDOW_BYTES 1024
 
-/* Reads of one tick, of frames and code objects; announcements have as many for each of theirs. A
- * stack of 46 frames has 55. A forged chain of as many pages costs 40 us. An object may set its own
- * before it includes this header. */
-#ifndef PROFD_MAX_CHAIN_READS
-#define PROFD_MAX_CHAIN_READS 256
+/* Of the walk of one tick, without announcements. A stack of 46 frames takes 5 us; recursion is cut
+ * off at PROFD_MAX_INTERPRETED_FRAMES before this time is over. How long a read takes is up to the
+ * process, so a number of reads alone would be too small for honest stacks, or too large for forged
+ * ones. An object may set its own before it includes this header. */
+#ifndef PROFD_MAX_CHAIN_NS
+#define PROFD_MAX_CHAIN_NS 40000
 #define PROFD_MAX_CODES_OF_TICK 32
 #define PROFD_MAX_CODE_BYTES_OF_TICK 16384
 #endif
+/* In any case. Announcements have as many for each of theirs. */
+#define PROFD_MAX_CHAIN_READS 1024
+/* The clock takes 20 ns: it is asked at one of so many reads. A power of two. */
+#define PROFD_READS_OF_CLOCK 8
 /* Of one tick. A read that faults costs 0.8 us: it ends the chain, or the description of a code
  * object. */
 #define PROFD_MAX_FAILED_READS 6
@@ -63,6 +72,9 @@
 /* Frames of one stack that have the same code: a frame holds a reference, so its code can't be
  * replaced during a tick. */
 #define PROFD_CODE_MEMO 32
+
+/* Code objects of one stack that were not announced, of which the tick can announce some. */
+#define PROFD_MAX_NEW_CODES 32
 
 /* The results of a begin. */
 enum profd_begin {
@@ -79,6 +91,16 @@ struct profd_code_memo {
 	__u32 units; /* of bytecode; 0: unknown */
 	__u32 reserved;
 };
+
+struct profd_new_code {
+	__u64 code; /* its address */
+	__u64 id;
+};
+
+/* In profd_interpreter.window, in bytes: behind the window of frames a place for a frame that lies
+ * elsewhere, and then the window of the native stack. */
+#define PROFD_APART_AT PROFD_CHAIN_WINDOW_BYTES
+#define PROFD_STACK_AT (PROFD_APART_AT + PROFD_PYTHON_MAX_FRAME_BYTES)
 
 struct profd_interpreter {
 	/* Set by the bones before begin. */
@@ -105,34 +127,41 @@ struct profd_interpreter {
 	__u32 segment_count;
 	__u32 reads;
 	__u32 failed_reads;
-	__u32 unannounced; /* code objects that were not announced */
+	__u32 unannounced; /* code objects that were not announced: the first of them in new_codes */
 	__u32 met;	   /* segments whose anchor the native walk has passed */
 	__u32 place;	   /* in `window`, of the frame that was read last: bytes */
 	__u32 text_used;   /* bytes of `texts` */
 	__u32 codes_tried; /* code objects that the tick has described */
 	__u32 code_bytes;  /* and the bytes of those that were sent */
 
-	/* The frames' memory: window_start is the address of its first byte, window_low that of the
-	 * first byte that was read (all bits set: nothing was). Behind its PROFD_CHAIN_WINDOW_BYTES
-	 * there is a place for a frame that lies elsewhere, and room for every masked offset. */
+	__u64 deadline_ns; /* of the reads */
+
+	/* The frames' memory: window_start is the address of the window's first byte, window_low
+	 * that of the first byte that was read (all bits set: nothing was). */
 	__u64 window_start;
 	__u64 window_low;
 	__u64 last_read; /* address of the frame that was read last; 0: none was */
-	__u64 window[(2 * PROFD_CHAIN_WINDOW_BYTES + PROFD_PYTHON_MAX_FRAME_BYTES) / 8];
+	/* The same of the native stack: so many bytes from this address on. */
+	__u64 stack_start;
+	__u64 stack_bytes;
 	/* The start of a code object; in the upper half, that of a text. */
 	__u64 code[2 * 256 / 8];
 
 	struct profd_code_memo memo[PROFD_CODE_MEMO];
 	__u16 segments[PROFD_MAX_SEGMENTS]; /* their boundaries, in `entries` */
-	__u64 codes[PROFD_MAX_INTERPRETED_ENTRIES]; /* of each frame, its code's address; else 0 */
+	struct profd_new_code new_codes[PROFD_MAX_NEW_CODES]; /* leaf first */
 
 	/* The record. */
 	struct profd_interpreted_stack stack;
 	struct profd_interpreted_entry entries[PROFD_MAX_INTERPRETED_ENTRIES];
 
-	/* What is announced now: a record. Behind the limit there is room for one whole text. */
+	/* What is announced now: a record. Behind the limit there is room for one whole text. It
+	 * comes after the walk, which has its windows there. */
 	struct profd_interpreted_code announced;
-	char texts[PROFD_MAX_CODE_TEXT_BYTES + PROFD_MAX_CODE_LINES_BYTES / 8];
+	union {
+		char texts[PROFD_MAX_CODE_TEXT_BYTES + PROFD_MAX_CODE_LINES_BYTES / 8];
+		__u64 window[(PROFD_STACK_AT + PROFD_CHAIN_PAGE_BYTES) / 8];
+	};
 };
 
 /* To be used by the interpreters' headers alone. */
@@ -144,6 +173,10 @@ static __always_inline bool profd_chain_read(struct profd_interpreter *at, void 
 	if (at->reads >= PROFD_MAX_CHAIN_READS || at->failed_reads >= PROFD_MAX_FAILED_READS)
 		return false;
 	at->reads++;
+	if (!(at->reads & (PROFD_READS_OF_CLOCK - 1)) && profd_clock_ns() > at->deadline_ns) {
+		at->reads = PROFD_MAX_CHAIN_READS; /* none is left */
+		return false;
+	}
 	if (profd_read_user(to, bytes, address))
 		return true;
 	at->failed_reads++;
@@ -155,6 +188,99 @@ static __always_inline void profd_end_unread(struct profd_interpreter *at)
 {
 	at->end = at->reads >= PROFD_MAX_CHAIN_READS ? PROFD_CHAIN_FRAME_LIMIT
 						     : PROFD_CHAIN_UNREADABLE;
+}
+
+/* Reads a frame to the place behind the window. */
+static __always_inline bool profd_read_apart(struct profd_interpreter *at, __u64 frame, __u64 bytes)
+{
+	if (!profd_chain_read(at, &at->window[PROFD_APART_AT / 8],
+			      (__u32)(bytes & (PROFD_PYTHON_MAX_FRAME_BYTES - 1)), frame))
+		return false;
+	at->place = PROFD_APART_AT;
+	return true;
+}
+
+/* Reads the window that ends with a frame, of at most so many bytes: callers lie below it. Not
+ * beyond the frame's page, as the one before may belong to somebody else, or be missing. */
+static __always_inline bool profd_read_window(struct profd_interpreter *at, __u64 frame,
+					      __u64 bytes, __u64 limit)
+{
+	__u64 start = frame + bytes - PROFD_CHAIN_WINDOW_BYTES;
+	__u64 page = frame & ~(PROFD_CHAIN_PAGE_BYTES - 1ULL);
+	__u64 gap = page > start ? page - start : 0;
+
+	if (gap < PROFD_CHAIN_WINDOW_BYTES - limit)
+		gap = PROFD_CHAIN_WINDOW_BYTES - limit;
+	barrier_var(gap);
+	gap &= PROFD_CHAIN_WINDOW_BYTES - 1;
+	at->window_low = ~0ULL;
+	if (!profd_chain_read(at, (char *)at->window + gap,
+			      (__u32)(PROFD_CHAIN_WINDOW_BYTES - gap), start + gap))
+		return false;
+	at->window_start = start;
+	at->window_low = start + gap;
+	at->place = (__u32)(frame - start);
+	return true;
+}
+
+/*
+ * Reads `frame_bytes` of a frame, unless it is in the window. False: the chain ends. `has_stack`:
+ * the frames of this interpreter lie in one growing stack, a caller below its callee.
+ */
+static __always_inline bool profd_load_frame(struct profd_interpreter *at, __u64 frame,
+					     __u64 frame_bytes, bool has_stack)
+{
+	/* Never 0 but for a malformed layout; whole words, so that the window begins at one. */
+	__u64 bytes = (frame_bytes + 7) & (PROFD_PYTHON_MAX_FRAME_BYTES - 8);
+	__u64 callee = at->last_read;
+	bool is_near = callee ? callee - frame < PROFD_CHAIN_PAGE_BYTES : has_stack;
+	bool was_read;
+
+	if (frame % 8) {
+		at->end = PROFD_CHAIN_NOT_CODE;
+		return false;
+	}
+	at->last_read = frame;
+	if (frame >= at->window_low &&
+	    frame - at->window_start <= PROFD_CHAIN_WINDOW_BYTES - bytes) {
+		at->place = (__u32)(frame - at->window_start);
+		return true;
+	}
+	if (is_near)
+		was_read = profd_read_window(at, frame, bytes,
+					     has_stack ? PROFD_NEAR_WINDOW_BYTES
+						       : PROFD_CHAIN_WINDOW_BYTES);
+	else
+		was_read = profd_read_apart(at, frame, bytes);
+	if (!was_read)
+		profd_end_unread(at);
+	return was_read;
+}
+
+/* Reads a word of the native stack, with the rest of its page: what belongs to the callers of its
+ * frame lies above. */
+static __always_inline bool profd_read_stack(struct profd_interpreter *at, __u64 address,
+					     __u64 *word)
+{
+	__u64 place = address - at->stack_start;
+	__u64 bytes = PROFD_CHAIN_PAGE_BYTES - (address & (PROFD_CHAIN_PAGE_BYTES - 1));
+
+	if (address % 8)
+		return profd_chain_read(at, word, sizeof(*word), address);
+	if (place >= at->stack_bytes) {
+		at->stack_bytes = 0;
+		barrier_var(bytes);
+		if (bytes > PROFD_CHAIN_PAGE_BYTES)
+			bytes = PROFD_CHAIN_PAGE_BYTES; /* never true; a bound for the verifier */
+		if (!profd_chain_read(at, &at->window[PROFD_STACK_AT / 8], (__u32)bytes, address))
+			return false;
+		at->stack_start = address;
+		at->stack_bytes = bytes;
+		place = 0;
+	}
+	barrier_var(place);
+	*word = at->window[PROFD_STACK_AT / 8 + (place & (PROFD_CHAIN_PAGE_BYTES - 1)) / 8];
+	return true;
 }
 
 /* A word of the frame that was read last, by its offset. */
@@ -175,6 +301,9 @@ static __always_inline __u32 profd_frame_byte(const struct profd_interpreter *at
 {
 	return (__u32)(profd_frame_word(at, field) >> (field & 7) * 8) & 0xff;
 }
+
+/* Where in `code` the start of a text is read to: behind the code object. */
+#define PROFD_TEXT_AT 32
 
 /* The same of the code object that was read last. */
 static __always_inline __u64 profd_code_word(const struct profd_interpreter *at, __u32 field)
@@ -214,10 +343,24 @@ static __always_inline bool profd_add_text(struct profd_interpreter *at, __u32 w
 	return true;
 }
 
+/* Notes a code object of a frame, which the tick may announce. */
+static __always_inline void profd_note_code(struct profd_interpreter *at, __u64 code, __u64 id)
+{
+	__u64 place = at->unannounced;
+
+	if (profd_was_announced(id))
+		return;
+	at->unannounced++;
+	barrier_var(place);
+	if (place >= PROFD_MAX_NEW_CODES)
+		return;
+	at->new_codes[place].code = code;
+	at->new_codes[place].id = id;
+}
+
 /* Adds a frame. False: the limit is reached. With 64-bit numbers, of which Linux 6.1's verifier
  * keeps the bounds. */
-static __always_inline bool profd_add_frame(struct profd_interpreter *at, __u64 id, __u64 code,
-					    __u32 position)
+static __always_inline bool profd_add_frame(struct profd_interpreter *at, __u64 id, __u32 position)
 {
 	__u64 place = at->entry_count;
 
@@ -230,7 +373,6 @@ static __always_inline bool profd_add_frame(struct profd_interpreter *at, __u64 
 	at->entries[place].value = id;
 	at->entries[place].position = position;
 	at->entries[place].kind = PROFD_ENTRY_FRAME;
-	at->codes[place] = code;
 	at->entry_count = (__u32)place + 1;
 	at->frame_count++;
 	return true;
@@ -255,7 +397,6 @@ static __always_inline bool profd_add_boundary(struct profd_interpreter *at, __u
 	at->entries[place].value = anchor;
 	at->entries[place].position = PROFD_NOT_MET;
 	at->entries[place].kind = PROFD_ENTRY_BOUNDARY;
-	at->codes[place] = 0;
 	at->segments[number] = (__u16)place;
 	at->last_anchor = anchor;
 	at->entry_count = (__u32)place + 1;

@@ -35,9 +35,12 @@ static __always_inline void profd_reset_chain(struct profd_interpreter *at)
 	at->place = 0;
 	at->codes_tried = 0;
 	at->code_bytes = 0;
+	at->deadline_ns = profd_clock_ns() + PROFD_MAX_CHAIN_NS;
 	at->window_start = 0;
 	at->window_low = ~0ULL;
 	at->last_read = 0;
+	at->stack_start = 0;
+	at->stack_bytes = 0;
 	for (__u32 i = 0; i < PROFD_CODE_MEMO; i++) {
 		at->memo[i].code = 0;
 		barrier(); /* otherwise clang might replace the loop by a call of memset() */

@@ -71,67 +71,6 @@ static __always_inline __u32 profd_python_begin(struct profd_interpreter *at)
 		       : PROFD_BEGIN_UNREADABLE;
 }
 
-/* Reads a frame to the place behind the window. */
-static __always_inline bool profd_python_read_apart(struct profd_interpreter *at, __u64 frame,
-						    __u64 bytes)
-{
-	if (!profd_chain_read(at, &at->window[PROFD_CHAIN_WINDOW_BYTES / 8],
-			      (__u32)(bytes & (PROFD_PYTHON_MAX_FRAME_BYTES - 1)), frame))
-		return false;
-	at->place = PROFD_CHAIN_WINDOW_BYTES;
-	return true;
-}
-
-/* Reads the window that ends with a frame: callers lie below it. Not beyond the frame's page, as
- * the one before may belong to somebody else, or be missing. */
-static __always_inline bool profd_python_read_window(struct profd_interpreter *at, __u64 frame,
-						     __u64 bytes)
-{
-	__u64 start = frame + bytes - PROFD_CHAIN_WINDOW_BYTES;
-	__u64 page = frame & ~(PROFD_CHAIN_PAGE_BYTES - 1ULL);
-	__u64 gap = page > start ? page - start : 0;
-
-	barrier_var(gap);
-	gap &= PROFD_CHAIN_WINDOW_BYTES - 1;
-	at->window_low = ~0ULL;
-	if (!profd_chain_read(at, (char *)at->window + gap,
-			      (__u32)(PROFD_CHAIN_WINDOW_BYTES - gap), start + gap))
-		return false;
-	at->window_start = start;
-	at->window_low = start + gap;
-	at->place = (__u32)(frame - start);
-	return true;
-}
-
-/* Reads a frame, unless it is in the window. False: the chain ends. */
-static __always_inline bool profd_python_load_frame(struct profd_interpreter *at,
-						    const struct profd_python_layout *layout,
-						    __u64 frame)
-{
-	/* Never 0 but for a malformed layout; whole words, so that the window begins at one. */
-	__u64 bytes = ((__u64)layout->frame_bytes + 7) & (PROFD_PYTHON_MAX_FRAME_BYTES - 8);
-	__u64 callee = at->last_read;
-	bool was_read;
-
-	if (frame % 8) {
-		at->end = PROFD_CHAIN_NOT_CODE;
-		return false;
-	}
-	at->last_read = frame;
-	if (frame >= at->window_low &&
-	    frame - at->window_start <= PROFD_CHAIN_WINDOW_BYTES - bytes) {
-		at->place = (__u32)(frame - at->window_start);
-		return true;
-	}
-	if (layout->frames_are_near && (!callee || callee - frame < PROFD_CHAIN_PAGE_BYTES))
-		was_read = profd_python_read_window(at, frame, bytes);
-	else
-		was_read = profd_python_read_apart(at, frame, bytes);
-	if (!was_read)
-		profd_end_unread(at);
-	return was_read;
-}
-
 static __always_inline bool profd_python_is_boundary(const struct profd_interpreter *at,
 						     const struct profd_python_layout *layout)
 {
@@ -224,8 +163,8 @@ static __always_inline bool profd_python_find_code(struct profd_interpreter *at,
 	memo->code = address;
 	memo->id = code->id;
 	memo->units = (__u32)code->units;
-	if (code->id && !profd_was_announced(code->id))
-		at->unannounced++;
+	if (code->id)
+		profd_note_code(at, address, code->id);
 	return true;
 }
 
@@ -265,8 +204,7 @@ static __always_inline long profd_python_end_by_cframe(struct profd_interpreter 
 		return 1;
 	if (is_last)
 		return 0;
-	if (profd_chain_read(at, &at->cframe, sizeof(at->cframe),
-			     at->cframe + layout->cframe_previous))
+	if (profd_read_stack(at, at->cframe + layout->cframe_previous, &at->cframe))
 		return 0;
 	profd_end_unread(at);
 	return 1;
@@ -304,7 +242,7 @@ static __always_inline long profd_python_step(struct profd_interpreter *at)
 		at->end = PROFD_CHAIN_COMPLETE;
 		return 1;
 	}
-	if (!profd_python_load_frame(at, layout, frame))
+	if (!profd_load_frame(at, frame, layout->frame_bytes, layout->frames_are_near))
 		return 1;
 	bool is_boundary = layout->anchor >= PROFD_PYTHON_ENTRY_CFRAME &&
 			   profd_python_is_boundary(at, layout);
@@ -325,13 +263,11 @@ static __always_inline long profd_python_step(struct profd_interpreter *at)
 		at->end = PROFD_CHAIN_NOT_CODE;
 		return 1;
 	}
-	if (!profd_add_frame(at, code.id, address, position))
+	if (!profd_add_frame(at, code.id, position))
 		return 1;
 	return profd_python_end_segment(at, layout, is_boundary);
 }
 
-/* Where the start of a text, or of bytes, is read to: behind the code object. */
-#define PROFD_PYTHON_TEXT_AT 32
 #define PROFD_PYTHON_STR_BYTES 24 /* length, hash and state */
 
 /* A str. False: it can't be read, or is none that holds its own text. */
@@ -339,13 +275,13 @@ static __always_inline bool profd_python_add_str(struct profd_interpreter *at,
 						 const struct profd_python_layout *layout,
 						 __u32 which, __u64 address, __u64 limit)
 {
-	__u64 *start = &at->code[PROFD_PYTHON_TEXT_AT];
+	__u64 *start = &at->code[PROFD_TEXT_AT];
 	__u32 state_at = (__u32)layout->str_state - layout->str_length;
 
 	if (!address || !profd_chain_read(at, start, PROFD_PYTHON_STR_BYTES,
 					  address + layout->str_length))
 		return false;
-	__u64 state = at->code[PROFD_PYTHON_TEXT_AT + (state_at / 8 & 3)] >> (state_at & 4) * 8;
+	__u64 state = at->code[PROFD_TEXT_AT + (state_at / 8 & 3)] >> (state_at & 4) * 8;
 	__u64 kind = state >> PROFD_PYTHON_STR_KIND_SHIFT & PROFD_PYTHON_STR_KIND_MASK;
 
 	if (!(state & PROFD_PYTHON_STR_COMPACT) ||
@@ -361,7 +297,7 @@ static __always_inline bool profd_python_bytes_size(struct profd_interpreter *at
 						    const struct profd_python_layout *layout,
 						    __u64 address, __u64 *size)
 {
-	__u64 *start = &at->code[PROFD_PYTHON_TEXT_AT];
+	__u64 *start = &at->code[PROFD_TEXT_AT];
 
 	if (!address || !profd_chain_read(at, start, sizeof(*start), address + layout->bytes_size))
 		return false;

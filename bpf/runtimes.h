@@ -35,6 +35,11 @@ static __always_inline bool profd_read_user(void *to, __u32 bytes, __u64 address
 	return !bpf_probe_read_user(to, bytes, (void *)address);
 }
 
+static __always_inline __u64 profd_clock_ns(void)
+{
+	return bpf_ktime_get_ns();
+}
+
 #include "bpf/interpreter_state.h"
 #include "bpf/python.h"
 

@@ -19,7 +19,9 @@
 namespace profd::test {
 namespace {
 
-// Pages that are not there can't be read.
+std::uint64_t clock_now = 0;
+
+// Pages that are not there can't be read. A read takes as long as a warm one of BPF.
 class MemoryImage {
  public:
   static constexpr std::uint64_t kPage = 4096;
@@ -43,6 +45,7 @@ class MemoryImage {
       if (page == pages_.end()) break;
       got += page->second.at((address + i) % kPage);
     }
+    clock_now += 100 + bytes / 64;
     std::memset(to, 0, bytes);
     if (got.size() < bytes) return false;
     std::memcpy(to, got.data(), bytes);
@@ -68,6 +71,7 @@ static __u64 profd_hash_word(__u64 hash, __u64 word) {
 }
 static __u64 profd_hash_end(__u64 hash) { return (hash ^ hash >> 32) | 1; }
 static bool profd_was_announced(__u64 id) { return profd::test::announced_now.contains(id); }
+static __u64 profd_clock_ns(void) { return profd::test::clock_now; }
 
 #include "bpf/python.h"
 
@@ -179,6 +183,8 @@ class Python {
   explicit Python(unsigned minor) : minor_(minor), layout_(layout_of(minor)) {
     image_now = &image_;
     announced_now.clear();
+    clock_now = 0;
+    at_->deadline_ns = PROFD_MAX_CHAIN_NS;
     std::memcpy(at_->layout.words, &layout_, sizeof(layout_));
     at_->runtime.kind = PROFD_RUNTIME_PYTHON;
     at_->runtime.code_type = kCodeType;
@@ -314,7 +320,13 @@ class Python {
     return text();
   }
 
+  // "?" stands for code that is not among the new one of this walk.
   std::string text() const {
+    std::map<std::uint64_t, std::string> names;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(at_->unannounced, PROFD_MAX_NEW_CODES);
+         ++i) {
+      names[at_->new_codes[i].id] = names_.at(at_->new_codes[i].code);
+    }
     std::ostringstream out;
     for (std::uint32_t i = 0; i < at_->entry_count; ++i) {
       const profd_interpreted_entry& entry = at_->entries[i];
@@ -324,7 +336,8 @@ class Python {
         if (entry.value != 0) out << std::hex << entry.value - kStack << std::dec;
         continue;
       }
-      out << names_.at(at_->codes[i]);
+      const auto name = names.find(entry.value);
+      out << (name == names.end() ? "?" : name->second);
       if (entry.position != PROFD_NO_POSITION) out << '+' << entry.position;
     }
     return out.str();
@@ -671,6 +684,69 @@ TEST(InterpreterWindowTest, ReadsOfFarFramesAreBounded) {
   (void)python.walk();
   EXPECT_EQ(python.at().end, PROFD_CHAIN_FRAME_LIMIT);
   EXPECT_EQ(python.at().reads, unsigned{PROFD_MAX_CHAIN_READS});
+  EXPECT_LE(clock_now, PROFD_MAX_CHAIN_NS + PROFD_READS_OF_CLOCK * 200ULL);
+  EXPECT_GT(python.at().frame_count, 150U);
+  EXPECT_LT(python.at().frame_count, 300U);
+}
+
+// Finds: no window where frames are objects, or none of the native stack.
+TEST(InterpreterDepthTest, RecursionIsWalkedToTheLimitOfFramesBefore311) {
+  constexpr std::uint64_t kHeap = 0x30000000;
+  constexpr std::uint64_t kDepth = 900;
+  for (const unsigned minor : {8U, 10U}) {
+    Python python(minor);
+    const std::uint64_t code = python.make_code("f");
+    for (std::uint64_t page = 0; page < 200; ++page) {
+      python.image().put<char>(kHeap + page * MemoryImage::kPage, 0);
+      python.image().put<char>(kStack + page * MemoryImage::kPage, 0);
+    }
+    std::uint64_t frame = 0;
+    std::uint64_t cframe = 0;
+    for (std::uint64_t i = 0; i < kDepth; ++i) {
+      // As pymalloc has objects of 416 bytes: nine in a page, behind its header.
+      const std::uint64_t place = kHeap + i / 9 * MemoryImage::kPage + 48 + i % 9 * 416;
+      python.put_frame(place, code, static_cast<std::int64_t>(i % 90), frame);
+      frame = place;
+      cframe = python.make_cframe(kStack + (kDepth - i) * 560, 0, cframe);
+    }
+    python.set_leaf(frame);
+    python.set_cframe(cframe);
+    (void)python.walk();
+    EXPECT_EQ(python.at().end, PROFD_CHAIN_FRAME_LIMIT);
+    EXPECT_EQ(python.at().frame_count, unsigned{PROFD_MAX_INTERPRETED_FRAMES}) << minor;
+    EXPECT_EQ(python.at().segment_count, unsigned{PROFD_MAX_SEGMENTS}) << minor;
+    // One for each page of frames and, of 3.10, of the native stack.
+    EXPECT_LT(python.at().reads, minor == 10 ? 150U : 70U);
+    EXPECT_EQ(python.at().entries[1022].position, (kDepth - 512) % 90);
+    if (minor == 10) EXPECT_EQ(python.at().entries[1023].value, kStack + 512 * 560);
+  }
+}
+
+TEST(InterpreterDepthTest, AClockThatRunsFastEndsTheChain) {
+  Python python(10);
+  make_two_loops(python);
+  python.at().reads = 2 * PROFD_READS_OF_CLOCK - 4;  // to the leaf frame it takes three
+  python.at().deadline_ns = 0;
+  EXPECT_EQ(python.walk(), "");
+  EXPECT_EQ(python.at().end, PROFD_CHAIN_FRAME_LIMIT);
+  EXPECT_EQ(python.at().failed_reads, 0U);
+}
+
+// Finds: a window of the stack that is used beyond its end, or for another address.
+TEST(InterpreterDepthTest, CframesOfOtherPagesAreReadThere) {
+  Python python(10);
+  const std::uint64_t code = python.make_code("f");
+  std::uint64_t frame = 0;
+  for (int i = 1; i <= 4; ++i) frame = python.make_frame(code, i, frame);
+  python.set_leaf(frame);
+  // Their words `previous` are one in the middle of a page, its last one, and the first one of
+  // another page.
+  std::uint64_t cframe = python.make_cframe(kStack + 0x20100, 0, 0);
+  cframe = python.make_cframe(kStack + 0x1fff8, 0, cframe);
+  cframe = python.make_cframe(kStack + 0xff0, 0, cframe);
+  python.set_cframe(python.make_cframe(kStack + 0x100, 0, cframe));
+  EXPECT_EQ(python.walk(), "f+4 |100 f+3 |ff0 f+2 |1fff8 f+1 |20100");
+  EXPECT_EQ(python.at().end, PROFD_CHAIN_COMPLETE);
 }
 
 struct Described {
@@ -683,6 +759,7 @@ Described describe_code(Python& python, std::uint64_t code) {
   at.text_used = 0;
   at.reads = 0;
   at.failed_reads = 0;
+  at.deadline_ns = ~0ULL;
   at.announced = {};
   Described described{.is_described = profd_python_describe(&at, code), .texts = {}};
   std::size_t used = 0;
