@@ -105,7 +105,8 @@ static __always_inline bool profd_describe_code(struct profd_interpreter *at,
 	at->reads = 0;
 	at->deadline_ns = ~0ULL;
 	at->codes_tried++;
-	return profd_python_describe(at, code);
+	return at->runtime.kind == PROFD_RUNTIME_PHP ? profd_php_describe(at, code)
+						     : profd_python_describe(at, code);
 }
 
 /* Sends the record that was filled in. Returns its size, 0: there is no room. */

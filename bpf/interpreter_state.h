@@ -33,7 +33,7 @@
  *     bool profd_NAME_describe(struct profd_interpreter *at, __u64 code);
  *         Fills in address, first_line and units of at->announced, and the texts behind it, of the
  *         code at this address; what stands for the texts, and at->text_used, are 0 before. False:
- *         its name or its file can't be read.
+ *         its name or its file, if it has one, can't be read.
  */
 #ifndef PROFD_INTERPRETER_STATE_H
 #define PROFD_INTERPRETER_STATE_H
@@ -88,7 +88,7 @@ enum profd_begin {
 struct profd_code_memo {
 	__u64 code; /* 0: empty */
 	__u64 id;   /* 0: its frames are not shown */
-	__u32 units; /* of bytecode; 0: unknown */
+	__u32 units; /* of bytecode, 0: unknown; PHP: the type of the function */
 	__u32 reserved;
 };
 
@@ -113,6 +113,8 @@ struct profd_interpreter {
 	__u32 begin;	    /* profd_begin: what came of it */
 	/* The native frame that met the interpreter, and whether it is the leaf. */
 	__u32 is_leaf;
+	__u32 is_first_thread; /* of the process: set by the bones */
+	__u32 reserved;
 	__u64 leaf_ip; /* offset in the file */
 	__u64 leaf_sp;
 	__u64 leaf_cfa; /* above leaf_sp; where the native walk ended, a guess */
@@ -341,6 +343,13 @@ static __always_inline bool profd_add_text(struct profd_interpreter *at, __u32 w
 	at->announced.text_kind[which] = kind;
 	at->announced.cut = (__u8)(at->announced.cut | is_cut << which);
 	return true;
+}
+
+/* Where a code object is remembered. */
+static __always_inline struct profd_code_memo *profd_memo_of(struct profd_interpreter *at,
+							     __u64 code)
+{
+	return &at->memo[(code >> 5 ^ code >> 10) & (PROFD_CODE_MEMO - 1)];
 }
 
 /* Notes a code object of a frame, which the tick may announce. */

@@ -64,7 +64,7 @@ static __always_inline bool profd_copy_runtime(struct profd_interpreter *at,
 		return false;
 	at->layout = *layout;
 	at->bias = space->runtime_base + at->runtime.bias;
-	return at->runtime.kind == PROFD_RUNTIME_PYTHON;
+	return at->runtime.kind == PROFD_RUNTIME_PYTHON || at->runtime.kind == PROFD_RUNTIME_PHP;
 }
 
 /* The offset in the runtime's file. */
@@ -83,18 +83,25 @@ static __always_inline bool profd_is_loop(const struct profd_interpreter *at, __
 /* Whether segments have no anchors. */
 static __always_inline bool profd_goes_by_loop(const struct profd_interpreter *at)
 {
-	return profd_python_of(at)->anchor == PROFD_PYTHON_NO_ANCHOR;
+	return at->runtime.kind == PROFD_RUNTIME_PHP ||
+	       profd_python_of(at)->anchor == PROFD_PYTHON_NO_ANCHOR;
 }
 
 /* To the leaf of the chain. Returns a profd_begin. */
 static __always_inline __u32 profd_begin_chain(struct profd_interpreter *at)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	at->is_first_thread = task->pid == task->tgid;
 	at->fsbase = profd_thread_base();
 	if (!at->fsbase)
 		return PROFD_BEGIN_NO_THREAD_STATE;
 	__u32 failure = profd_find_thread();
 
-	return failure ? failure : profd_python_begin(at);
+	if (failure)
+		return failure;
+	return at->runtime.kind == PROFD_RUNTIME_PHP ? profd_php_begin(at)
+						     : profd_python_begin(at);
 }
 
 /* The boundary of a segment. */
@@ -114,9 +121,15 @@ struct profd_chain_context {
 	struct profd_interpreter *at;
 };
 
-static long profd_chain_step(__u32 index, struct profd_chain_context *context)
+static long profd_python_chain_step(__u32 index, struct profd_chain_context *context)
 {
 	return profd_python_step(context->at);
+}
+
+/* By itself, so that each has a stack of its own. */
+static long profd_php_chain_step(__u32 index, struct profd_chain_context *context)
+{
+	return profd_php_step(context->at);
 }
 
 /* Walks the chain of the current thread. `pc`, `sp` and `cfa` are those of the native frame that
@@ -149,7 +162,10 @@ __noinline int profd_walk_interpreter(__u64 sp, __u64 pc, __u64 cfa)
 	at->begin = profd_begin_chain(at);
 	if (at->begin != PROFD_BEGIN_DONE)
 		return 0;
-	bpf_loop(PROFD_MAX_INTERPRETED_ENTRIES + 1, profd_chain_step, &context, 0);
+	if (at->runtime.kind == PROFD_RUNTIME_PHP)
+		bpf_loop(PROFD_MAX_INTERPRETED_ENTRIES + 1, profd_php_chain_step, &context, 0);
+	else
+		bpf_loop(PROFD_MAX_INTERPRETED_ENTRIES + 1, profd_python_chain_step, &context, 0);
 	walk->by_loop = profd_goes_by_loop(at);
 	walk->anchor = at->segment_count ? profd_boundary_of(at, 0)->value : 0;
 	return 0;

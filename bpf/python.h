@@ -138,8 +138,7 @@ static __always_inline bool profd_python_find_code(struct profd_interpreter *at,
 						   const struct profd_python_layout *layout,
 						   __u64 address, struct profd_python_code *code)
 {
-	struct profd_code_memo *memo =
-		&at->memo[(address >> 5 ^ address >> 10) & (PROFD_CODE_MEMO - 1)];
+	struct profd_code_memo *memo = profd_memo_of(at, address);
 
 	if (!address) {
 		at->end = PROFD_CHAIN_NOT_CODE;

@@ -41,6 +41,7 @@ static __always_inline __u64 profd_clock_ns(void)
 }
 
 #include "bpf/interpreter_state.h"
+#include "bpf/php.h"
 #include "bpf/python.h"
 
 PROFD_PER_CPU(profd_interpreter);
