@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "formats/php/layouts.h"
 #include "formats/python/layouts.h"
 
 namespace profd {
@@ -26,6 +27,9 @@ void put_layouts(InterpreterMaps& maps) {
   for (unsigned minor = python::kFirstMinor; minor <= python::kLastMinor; ++minor) {
     maps.put_layout(python::layout_number(minor),
                     python::to_layout(python::find_version(minor)->layout));
+  }
+  for (const php::Version& version : php::versions()) {
+    maps.put_layout(version.layout_number, php::to_layout(version.layout));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "collectors/parser/parser.h"
 #include "collectors/xray/log_result.h"
 #include "formats/elf/code_file.h"
+#include "formats/php/recognize.h"
 #include "formats/python/code_object.h"
 #include "formats/python/recognize.h"
 #include "formats/symbols/find_code_names.h"
@@ -85,7 +86,9 @@ Result<std::string> read_xray_log(int log, int program) {
 Result<std::string> find_runtime(int fd) {
   const auto file = CodeFile::open(fd);
   if (!file) return file.error();
-  return encoded(recognize_python(*file));
+  const auto python = recognize_python(*file);
+  if (!python || python->verdict != RuntimeVerdict::kNone) return encoded(python);
+  return encoded(recognize_php(*file));
 }
 
 DecodedCode decoded_code(const RawCode& code) {

@@ -13,6 +13,7 @@
 #include "collectors/parser/parser.h"
 #include "collectors/sandbox/packets.h"
 #include "collectors/xray/log_result.h"
+#include "formats/php/recognize.h"
 #include "formats/python/code_object.h"
 #include "formats/python/recognize.h"
 #include "formats/symbols/find_code_names.h"
@@ -46,7 +47,9 @@ class LocalParser : public Parser {
   Result<FoundRuntime> find_runtime(int fd) override {
     const auto file = CodeFile::open(fd);
     if (!file) return file.error();
-    return recognize_python(*file);
+    auto python = recognize_python(*file);
+    if (!python || python->verdict != RuntimeVerdict::kNone) return python;
+    return recognize_php(*file);
   }
   Result<DecodedCodes> decode_code(bool /*of_root*/, std::span<const RawCode> codes) override {
     DecodedCodes decoded;

@@ -12,6 +12,7 @@
 
 #include "formats/base/unique_fd.h"
 #include "formats/interpreters/runtime.h"
+#include "formats/php/recognize.h"
 #include "formats/python/layouts.h"
 #include "formats/python/recognize.h"
 #include "tests/formats/python/made_python.h"
@@ -52,6 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!found) return 0;
   require(is_valid(*found), "what is found is valid");
   const auto again = recognize_python(*file);
+  const auto php = recognize_php(*file);
+  require(php && is_valid(*php), "what is found is valid");
   require(again && again->verdict == found->verdict && again->version == found->version,
           "the same again");
   return 0;
