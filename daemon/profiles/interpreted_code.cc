@@ -57,12 +57,36 @@ InterpretedFunctions::Function announced_function(const RawCode& raw) {
   return function;
 }
 
+// PHP's frames have their line for a position, and its functions no bytecode that counts: the image
+// gives a line as many bytes as Python's units have.
+std::uint32_t unit_of(const InterpretedFunctions::Function& function, std::uint32_t position) {
+  if (function.kind != PROFD_RUNTIME_PHP) return position;
+  return position - std::min(position, function.start_line);
+}
+
+void add_line(std::uint32_t line, InterpretedFunctions::Function& function) {
+  const std::uint32_t unit = unit_of(function, line);
+  std::vector<InterpretedLine>& lines = function.code.lines;
+  const auto place = std::ranges::lower_bound(lines, unit, {}, &InterpretedLine::position);
+  if (place != lines.end() && place->position == unit) return;
+  if (lines.size() == kMaxInterpretedLines) return;
+  lines.insert(place, InterpretedLine{.position = unit, .line = line});
+  function.bytes = std::max(function.bytes, kBytesOfUnit * (std::uint64_t{unit} + 1));
+}
+
 void set_code(InterpretedFunctions::Function& function, DecodedCode&& decoded) {
   if (decoded.name.empty()) return;
   function.code.name = printable_utf8(decoded.name, kMaxPrintableBytes);
   function.code.file = printable_utf8(decoded.file, kMaxPrintableBytes);
   function.code.lines = std::move(decoded.lines);
   function.has_name = true;
+}
+
+void bound_large(std::vector<InterpretedFunctions::Function>& functions) {
+  std::size_t large = 0;
+  for (InterpretedFunctions::Function& function : functions) {
+    if (function.bytes > kLargeBytes && ++large > kMaxLarge) function.bytes = kLargeBytes;
+  }
 }
 
 // The file of a code object in an image: readers cut what stands in angle brackets, so that
@@ -83,7 +107,6 @@ InterpretedFunctions::InterpretedFunctions(Parser& parser, const ProcessSnapshot
   }
   std::vector<RawCode> announced;
   std::vector<std::size_t> places;  // of these in functions_
-  std::size_t large = 0;
   functions_.reserve(numbers.size());
   for (const std::uint32_t number : numbers) {
     const KeptCode* const code = table == nullptr ? nullptr : table->find(number);
@@ -94,14 +117,30 @@ InterpretedFunctions::InterpretedFunctions(Parser& parser, const ProcessSnapshot
     announced.push_back(code->raw());
     places.push_back(functions_.size());
     functions_.push_back(announced_function(announced.back()));
-    std::uint64_t& bytes = functions_.back().bytes;
-    if (bytes > kLargeBytes && ++large > kMaxLarge) bytes = kLargeBytes;
   }
+  bound_large(functions_);
   if (announced.empty()) return;
   Result<DecodedCodes> decoded = parser.decode_code(uid_of(process) == 0, announced);
   if (!decoded || decoded->size() != announced.size()) return;
   for (std::size_t i = 0; i < places.size(); ++i) {
     set_code(functions_[places[i]], std::move((*decoded)[i]));
+  }
+  if (table->kind() != PROFD_RUNTIME_PHP) return;
+  add_lines_of_frames(process);
+  bound_large(functions_);
+}
+
+void InterpretedFunctions::add_lines_of_frames(const ProcessSnapshot& process) {
+  const StackTable& table = process.samples.stacks;
+  for (const StackTable::Stack& stack : table.stacks()) {
+    for (const std::uint64_t word : table.user_frames(stack)) {
+      if (!InterpretedFrame::is(word)) continue;
+      const InterpretedFrame frame = InterpretedFrame::from_word(word);
+      Function& function = functions_[index_of(frame.code)];
+      const bool has_line = function.kind == PROFD_RUNTIME_PHP && frame.position != 0 &&
+                            frame.position != InterpretedFrame::kNoPosition;
+      if (has_line) add_line(frame.position, function);
+    }
   }
 }
 
@@ -109,7 +148,7 @@ std::uint32_t InterpretedFunctions::line_of(std::size_t index, std::uint32_t pos
   const Function& function = functions_[index];
   if (function.code.lines.empty()) return function.start_line;
   const bool is_known = position != InterpretedFrame::kNoPosition;
-  return line_at(function.code, is_known ? position : PROFD_NO_POSITION);
+  return line_at(function.code, is_known ? unit_of(function, position) : PROFD_NO_POSITION);
 }
 
 std::string InterpretedFunctions::object_of(std::size_t index) const {
@@ -145,7 +184,7 @@ JitImageFunction image_function(const InterpretedFunctions::Function& function,
 std::uint64_t image_pc(const InterpretedFunctions::Function& function, std::uint32_t position) {
   if (position == InterpretedFrame::kNoPosition) return function.address;
   const std::uint64_t last = function.bytes - kBytesOfUnit;
-  return function.address + std::min(kBytesOfUnit * position, last);
+  return function.address + std::min(kBytesOfUnit * unit_of(function, position), last);
 }
 
 std::string image_file(const InterpretedFunctions::Function& function) {

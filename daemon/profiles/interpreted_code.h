@@ -27,7 +27,7 @@ class InterpretedFunctions {
  public:
   struct Function {
     std::uint64_t address = 0;  // of the code object; images have it elsewhere
-    std::uint64_t bytes = 2;    // 2 for each unit of bytecode
+    std::uint64_t bytes = 2;    // 2 for each unit of bytecode, of PHP for each line
     std::uint32_t start_line = 0;
     std::uint8_t kind = PROFD_RUNTIME_NONE;  // profd_runtime_kind; NONE: not announced
     DecodedCode code;                        // its texts are printable
@@ -52,6 +52,9 @@ class InterpretedFunctions {
   [[nodiscard]] const std::string& runtime() const { return runtime_; }
 
  private:
+  // Of runtimes whose frames have their line for a position.
+  void add_lines_of_frames(const ProcessSnapshot& process);
+
   std::vector<Function> functions_;  // in the order of their first stack
   boost::unordered_flat_map<std::uint32_t, std::size_t> index_;
   std::string runtime_;

@@ -66,4 +66,11 @@ std::string utf8_of(const RawText& text) {
   }
 }
 
+std::string utf8_of(const RawCode& code, profd_code_text text) {
+  std::string decoded = utf8_of(code.texts[text]);
+  const bool is_cut = (code.cut >> text & 1U) != 0;
+  if (!decoded.empty() && is_cut) decoded += "...";
+  return decoded;
+}
+
 }  // namespace profd

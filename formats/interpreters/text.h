@@ -14,4 +14,7 @@ namespace profd {
 // its kind.
 [[nodiscard]] std::string utf8_of(const RawText& text);
 
+// The same for a text of a code object. One that was cut ends in "...".
+[[nodiscard]] std::string utf8_of(const RawCode& code, profd_code_text text);
+
 }  // namespace profd

@@ -219,6 +219,18 @@ TEST_F(InterpretedProfileTest, APartOfTheLoopWithoutASymbolHasItsName) {
                                           {"loop", {0, 3}}});
 }
 
+// The position of PHP's frames is their line.
+TEST(InterpretedCode, OfPhpHasAPlaceForEachLine) {
+  InterpretedFunctions::Function function;
+  function.address = 0x1000;
+  function.kind = PROFD_RUNTIME_PHP;
+  function.start_line = 10;
+  function.bytes = 2 * kUnits;
+  EXPECT_EQ(image_pc(function, 13), 0x1006U);
+  EXPECT_EQ(image_pc(function, 9), 0x1000U);
+  EXPECT_EQ(image_pc(function, 4000), 0x100eU);
+}
+
 TEST(InterpretedCode, ATrampolineIsWhatCallsTheLoopOfASegment) {
   const std::uint64_t native = 0x1000;
   const std::uint64_t interpreted = InterpretedFrame::to_word(1, 2);
