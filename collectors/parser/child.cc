@@ -11,6 +11,7 @@
 #include "collectors/xray/log_result.h"
 #include "formats/elf/code_file.h"
 #include "formats/php/recognize.h"
+#include "formats/php/code_object.h"
 #include "formats/python/code_object.h"
 #include "formats/python/recognize.h"
 #include "formats/symbols/find_code_names.h"
@@ -93,6 +94,7 @@ Result<std::string> find_runtime(int fd) {
 
 DecodedCode decoded_code(const RawCode& code) {
   if (code.kind == PROFD_RUNTIME_PYTHON) return decode_python_code(code);
+  if (code.kind == PROFD_RUNTIME_PHP) return decode_php_code(code);
   return {.name = "?", .file = {}, .lines = {}};
 }
 

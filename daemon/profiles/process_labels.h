@@ -33,7 +33,7 @@ struct ProcessLabels {
   std::string container = kNoLabel;  // the start of its id, or its name
   std::string pod = kNoLabel;        // of Kubernetes: "namespace/name"
   std::string user = kNoLabel;       // its name on this host, else "#UID"
-  std::string runtime = kNoLabel;    // "nodejs", "java", "python"
+  std::string runtime = kNoLabel;    // "nodejs", "java", "python", "php"
 
   friend auto operator<=>(const ProcessLabels&, const ProcessLabels&) = default;
 };

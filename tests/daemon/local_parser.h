@@ -14,6 +14,7 @@
 #include "collectors/sandbox/packets.h"
 #include "collectors/xray/log_result.h"
 #include "formats/php/recognize.h"
+#include "formats/php/code_object.h"
 #include "formats/python/code_object.h"
 #include "formats/python/recognize.h"
 #include "formats/symbols/find_code_names.h"
@@ -54,7 +55,10 @@ class LocalParser : public Parser {
   Result<DecodedCodes> decode_code(bool /*of_root*/, std::span<const RawCode> codes) override {
     DecodedCodes decoded;
     decoded.reserve(codes.size());
-    for (const RawCode& code : codes) decoded.push_back(decode_python_code(code));
+    for (const RawCode& code : codes) {
+      decoded.push_back(code.kind == PROFD_RUNTIME_PHP ? decode_php_code(code)
+                                                       : decode_python_code(code));
+    }
     return decoded;
   }
   Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override {

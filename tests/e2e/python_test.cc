@@ -196,13 +196,6 @@ TEST_F(PythonTest, FramesOfALibraryLieBetweenSegments) {
   EXPECT_GT(in_order, 200);
 }
 
-// Before 3.11 each frame is an object and a segment of its own: the reads of a tick are the limit,
-// PROFD_MAX_CHAIN_READS, and 3.10 needs two for a frame.
-std::size_t most_frames(unsigned minor) {
-  if (minor >= 11) return PROFD_MAX_INTERPRETED_FRAMES;
-  return minor == 10 ? 120 : 240;
-}
-
 // The leaf-most ones stay.
 TEST_F(PythonTest, DeepStacksKeepTheirLeafMostFrames) {
   for (const std::size_t depth : {std::size_t{20}, std::size_t{200}, std::size_t{900}}) {
@@ -212,7 +205,7 @@ TEST_F(PythonTest, DeepStacksKeepTheirLeafMostFrames) {
     const PythonTruth truth = PythonTruth::parse(recorded_.out);
     const NamesAndLines whole = names_and_lines(truth.cases.front().stack);
     ASSERT_GT(whole.size(), depth);
-    const std::size_t limit = std::min(whole.size(), most_frames(truth.minor));
+    const std::size_t limit = std::min(whole.size(), std::size_t{PROFD_MAX_INTERPRETED_FRAMES});
     std::int64_t judged = 0;
     for (const PythonSample& sample : samples.all()) {
       const NamesAndLines stack = names_and_lines(sample.python);

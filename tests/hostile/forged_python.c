@@ -373,7 +373,7 @@ static char* make_falling_anchors(const char* file) {
 
 static char* make_many_segments(const char* file) {
   (void)file;
-  (void)make_segments(500, 64);
+  (void)make_segments(600, 64);
   return NULL;
 }
 
