@@ -88,7 +88,7 @@ TEST(Config, TakesEveryKey) {
                                        .max_age = std::chrono::hours(12),
                                        .hours_max_age = std::chrono::hours(240),
                                        .max_bytes = 1610612736,
-                                       .off_cpu = true},
+                                       .off_cpu = true,
                                        .ask_runtime = true},
                         .jit_directories = {"/srv/app", "/var/jit"},
                         .xray_directory = "/srv/traces"};
