@@ -89,6 +89,8 @@ inline constexpr std::size_t kMaxLinesOfRequest = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxSegments = 1024;
 inline constexpr std::size_t kMaxStringBytes = 4096;
 
+void members(auto& wire, sandbox::Is<CodeRequest> auto& request) { wire(request.codes); }
+
 // Readers of the list rely on symbols that are sorted, each address once.
 [[nodiscard]] inline bool is_valid(const FoundSymbols& found) {
   return std::ranges::adjacent_find(found.symbols, std::ranges::greater_equal(),

@@ -88,7 +88,7 @@ TEST_F(JvmAskerTest, ATurnIsBoundedAndEndsWhereASignalComes) {
   EXPECT_THAT(turn(window), SizeIs(JvmAsker::kMaxOfTurn));
   stops_after_ = asked_.size() + 2;
   EXPECT_THAT(turn(window), SizeIs(2));
-  EXPECT_THAT(text_of({}), IsEmpty());
+  EXPECT_THAT(text_of(std::vector<AskedJvm>()), IsEmpty());
 }
 
 class AskRuntimesTest : public test::ProfctlTest {};

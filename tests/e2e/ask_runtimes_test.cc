@@ -51,7 +51,7 @@ TEST(AskRuntimesTest, WindowsHaveTheNamesOfAJvmThatWasAsked) {
   Ended asked;
   EXPECT_TRUE(eventually([&] {
     asked = daemon.profctl({"ask-runtimes", "--once"});
-    return asked.out.find("asked 1 JVM") != std::string::npos;
+    return asked.out.find("1 JVM has written") != std::string::npos;
   }, std::chrono::seconds(60)))
       << asked.out << asked.err;
   EXPECT_THAT(asked.out, HasSubstr(std::to_string(java.pid())));
