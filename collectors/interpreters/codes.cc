@@ -140,7 +140,7 @@ struct InterpretedCodes::Parts {
   void refuse(std::uint32_t user);
   [[nodiscard]] Process* find_or_add(const ProcessKey& key, std::uint32_t user);
   [[nodiscard]] static InterpretedTable& own_table(Process& process);
-  [[nodiscard]] std::uint32_t number_of(Process& process, std::uint64_t id, bool is_announced);
+  [[nodiscard]] std::uint32_t number_of(Process& process, std::uint64_t id);
   [[nodiscard]] bool keep(Process& process, std::uint32_t number, const RawCode& code);
   void ask_again(Process& process, std::uint32_t now_ms, std::size_t& left);
   [[nodiscard]] bool has_ended(Processes::const_iterator process) const;
@@ -217,8 +217,8 @@ InterpretedTable& InterpretedCodes::Parts::own_table(Process& process) {
   return *process.table;
 }
 
-std::uint32_t InterpretedCodes::Parts::number_of(Process& process, std::uint64_t id,
-                                                 bool is_announced) {
+// A new one counts as not announced until ask_again() finds its code: there may be no room for that.
+std::uint32_t InterpretedCodes::Parts::number_of(Process& process, std::uint64_t id) {
   if (const auto known = process.numbers.find(id); known != process.numbers.end()) {
     return known->second;
   }
@@ -226,7 +226,7 @@ std::uint32_t InterpretedCodes::Parts::number_of(Process& process, std::uint64_t
   const std::uint32_t number = own_table(process).add();
   process.numbers.emplace(id, number);
   charge(process, kIdBytes);
-  if (!is_announced) process.unannounced.push_back({.id = id, .number = number});
+  process.unannounced.push_back({.id = id, .number = number});
   return number;
 }
 
@@ -304,7 +304,7 @@ std::uint32_t InterpretedCodes::number_of(const ProcessKey& process, std::uint64
                                           std::uint32_t user) noexcept {
   try {
     Parts::Process* const known = parts_->find_or_add(process, user);
-    const std::uint32_t number = known == nullptr ? 0 : parts_->number_of(*known, id, false);
+    const std::uint32_t number = known == nullptr ? 0 : parts_->number_of(*known, id);
     if (number == 0) parts_->refuse(user);
     return number;
   } catch (const std::exception&) {  // no memory
@@ -318,8 +318,7 @@ void InterpretedCodes::on_code(const InterpretedCodeView& code, std::uint32_t us
   ++stats.announced;
   try {
     Parts::Process* const process = parts_->find_or_add(code.process, user);
-    const std::uint32_t number =
-        process == nullptr ? 0 : parts_->number_of(*process, code.id, true);
+    const std::uint32_t number = process == nullptr ? 0 : parts_->number_of(*process, code.id);
     if (number == 0) return parts_->refuse(user);
     if (process->table->find(number) != nullptr) {
       ++stats.repeated;

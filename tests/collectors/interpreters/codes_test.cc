@@ -278,6 +278,20 @@ TEST_F(CodeShareTest, WhatIsRefusedCountsByUserAndKnownCodeStays) {
   EXPECT_EQ(users[0].refused.at(InterpretedCodes::kRefused), 1U);
 }
 
+// Mutation: only ids of samples are asked for.
+TEST_F(CodeShareTest, CodeThatHadNoRoomIsAskedForAgain) {
+  codes_.set_maps(&maps_);
+  (void)fill(kSecond, kUser);
+  const std::uint64_t refused_id = codes_.stats().codes + 1;
+  pass(1s);
+  pass(2s);
+  EXPECT_EQ(maps_.asked, (std::vector<std::uint64_t>{refused_id}));
+  gone_ = {kSecond.tgid};
+  codes_.forget_unless([](const ProcessKey&) { return false; });
+  pass(2s);
+  EXPECT_EQ(maps_.asked.size(), 1U) << "its process has ended";
+}
+
 TEST_F(CodeShareTest, AProcessHasSoManyCodeObjects) {
   for (std::uint64_t id = 1; id <= InterpretedCodes::kMaxCodes; ++id) {
     ASSERT_NE(number_of(id), 0U) << id;
