@@ -198,6 +198,17 @@ bool called_segment(std::span<const std::uint64_t> words, std::size_t index) {
          !InterpretedFrame::is(words[index - 1]) && !InterpretedFrame::is(words[index]);
 }
 
-bool is_python_trampoline(std::string_view jit_name) { return jit_name.starts_with(kTrampoline); }
+bool is_trampoline_of(const InterpretedFunctions::Function& function, std::string_view jit_name) {
+  if (!function.has_name || !jit_name.starts_with(kTrampoline)) return false;
+  return jit_name.substr(kTrampoline.size()) == function.code.name + ":" + function.code.file;
+}
+
+// The entry frame of a segment is its outermost one, right before the loop.
+bool InterpretedFunctions::is_repeated_by(std::span<const std::uint64_t> words, std::size_t index,
+                                          std::string_view jit_name) const {
+  if (!called_segment(words, index)) return false;
+  const InterpretedFrame entry = InterpretedFrame::from_word(words[index - 2]);
+  return is_trampoline_of(functions_[index_of(entry.code)], jit_name);
+}
 
 }  // namespace profd

@@ -48,6 +48,12 @@ class InterpretedFunctions {
   [[nodiscard]] std::uint32_t line_of(std::size_t index, std::uint32_t position) const;
   // "[python]": what profiles have for the file of its machine code.
   [[nodiscard]] std::string object_of(std::size_t index) const;
+  // Whether a native frame is but the trampoline of `python -X perf` through which the entry frame
+  // of a segment was called: its name says once more what that frame does. `words` are those of a
+  // stack, leaf first, `jit_name` is the name of words[index] in a perf map or jitdump. A trampoline
+  // of another function is none, and is shown.
+  [[nodiscard]] bool is_repeated_by(std::span<const std::uint64_t> words, std::size_t index,
+                                    std::string_view jit_name) const;
   // "python", the value of the label `runtime`; empty: none.
   [[nodiscard]] const std::string& runtime() const { return runtime_; }
 
@@ -76,8 +82,8 @@ class InterpretedFunctions {
 // trampolines are. `words` are the UserFrame words of a stack, leaf first.
 [[nodiscard]] bool called_segment(std::span<const std::uint64_t> words, std::size_t index);
 
-// A trampoline of `python -X perf` in a perf map or jitdump ("py::f:/app/x.py"): where the walk has
-// named the frames of its segment, it repeats them.
-[[nodiscard]] bool is_python_trampoline(std::string_view jit_name);
+// Whether it is the name of the function's trampoline: "py::f:/app/x.py".
+[[nodiscard]] bool is_trampoline_of(const InterpretedFunctions::Function& function,
+                                    std::string_view jit_name);
 
 }  // namespace profd

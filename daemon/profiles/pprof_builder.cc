@@ -287,9 +287,8 @@ class ProfileNamer {
         stack_.push_back(user_location(process, stack, frame, kind));
         continue;
       }
-      const bool is_repeated = called_segment(words, i) &&
-                               is_python_trampoline(process.jit->functions[functions[i]].name);
-      if (is_repeated) continue;
+      const std::string& name = process.jit->functions[functions[i]].name;
+      if (interpreted_.is_repeated_by(words, i, name)) continue;
       stack_.push_back(jit_location(*process.jit, functions[i], code_address(frame, kind)));
     }
   }

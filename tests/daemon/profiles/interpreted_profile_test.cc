@@ -239,8 +239,21 @@ TEST(InterpretedCode, ATrampolineIsWhatCallsTheLoopOfASegment) {
   EXPECT_FALSE(called_segment(words, 1));
   EXPECT_TRUE(called_segment(words, 2));
   EXPECT_FALSE(called_segment(words, 3));
-  EXPECT_TRUE(is_python_trampoline("py::f:/app/x.py"));
-  EXPECT_FALSE(is_python_trampoline("JS:*f /app/x.js:1:1"));
+}
+
+// Mutations: by the prefix alone, or by the function without its file.
+TEST(InterpretedCode, ATrampolineOfAnotherFunctionRepeatsNothing) {
+  InterpretedFunctions::Function function;
+  function.code.name = "f.<locals>.g";
+  function.code.file = "/app/x.py";
+  EXPECT_FALSE(is_trampoline_of(function, "py::f.<locals>.g:/app/x.py")) << "it has no name itself";
+  function.has_name = true;
+  EXPECT_TRUE(is_trampoline_of(function, "py::f.<locals>.g:/app/x.py"));
+  for (const char* const other :
+       {"py::f:/app/x.py", "py::f.<locals>.g:/app/y.py", "py::f.<locals>.g:/app/x.pyc", "py::",
+        "f.<locals>.g:/app/x.py", "JS:*f /app/x.js:1:1", ""}) {
+    EXPECT_FALSE(is_trampoline_of(function, other)) << other;
+  }
 }
 
 TEST(InterpretedCode, ItsImageHasAPlaceForEachUnit) {
