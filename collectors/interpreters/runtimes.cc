@@ -161,6 +161,15 @@ std::vector<InterpreterFile> Runtimes::list() const {
   return files;
 }
 
+InterpreterFiles Runtimes::refused() const {
+  InterpreterFiles files;
+  for (const auto& [key, listed] : parts_->listed) {
+    const bool is_known = listed.file.verdict == RuntimeVerdict::kKnown && listed.file.has_room;
+    if (!is_known) files.emplace(key, listed.file);
+  }
+  return files;
+}
+
 std::map<FileKey, profd_runtime> Runtimes::by_file() const {
   std::map<FileKey, profd_runtime> runtimes;
   for (const auto& [file, number] : parts_->files) {

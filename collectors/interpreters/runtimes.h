@@ -31,6 +31,16 @@ struct InterpreterFile {
   bool has_room = true;  // false: known, but all numbers of its user are in use
 };
 
+// The reason of a file that is known and has no number.
+inline constexpr std::string_view kNoInterpreterNumber = "no_number";
+
+// "known", else why its frames are not read.
+[[nodiscard]] inline std::string_view verdict_of(const InterpreterFile& file) {
+  return file.has_room ? name_of(file.verdict) : kNoInterpreterNumber;
+}
+
+using InterpreterFiles = std::map<FileKey, InterpreterFile>;
+
 class Runtimes {
  public:
   static constexpr std::size_t kMaxOfUsers = PROFD_MAX_RUNTIMES / 2;
@@ -57,6 +67,8 @@ class Runtimes {
   [[nodiscard]] profd_runtime_kind kind_of(const FileKey& file) const;
 
   [[nodiscard]] std::vector<InterpreterFile> list() const;
+  // Those of the list whose frames are not read.
+  [[nodiscard]] InterpreterFiles refused() const;
   // The files with a known runtime, for the names of their loops in a snapshot.
   [[nodiscard]] std::map<FileKey, profd_runtime> by_file() const;
   // Files, by RuntimeVerdict, since the start.

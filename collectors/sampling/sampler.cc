@@ -108,6 +108,9 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] std::map<FileKey, profd_runtime> interpreters() const override {
     return unwinding_->runtimes().by_file();
   }
+  [[nodiscard]] InterpreterFiles refused_interpreters() const override {
+    return unwinding_->runtimes().refused();
+  }
   [[nodiscard]] std::optional<OffCpuStats> off_cpu_stats() const override;
   [[nodiscard]] bool needs(const ProcessKey& process) const override {
     return open_blocks_->has(process);

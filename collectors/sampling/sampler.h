@@ -191,6 +191,8 @@ class Sampler {
   [[nodiscard]] virtual InterpreterStats interpreter_stats() { return {}; }
   // The files with an interpreter that is known.
   [[nodiscard]] virtual std::map<FileKey, profd_runtime> interpreters() const { return {}; }
+  // The files with an interpreter whose frames are not read, and why.
+  [[nodiscard]] virtual InterpreterFiles refused_interpreters() const { return {}; }
   // None: no session has sampled blocks.
   [[nodiscard]] virtual std::optional<OffCpuStats> off_cpu_stats() const { return std::nullopt; }
 

@@ -175,6 +175,22 @@ void print_unnamed_interpreted(const SessionSummary& summary, const Console& con
   }
 }
 
+// Prints which programs have an interpreter whose functions have no names at all.
+void print_refused_interpreters(const SessionSummary& summary, const Console& console) {
+  std::map<std::pair<std::string, std::string>, std::uint64_t> samples;
+  for (const ProfileSummary& profile : summary.profiles) {
+    const auto& names = profile.interpreted;
+    const bool is_refused = names && names->samples == 0 && !names->refused.empty();
+    if (is_refused) samples[{names->runtime, names->refused}] += profile.user_samples;
+  }
+  for (const auto& [interpreter, count] : samples) {
+    if (count < kMinSamples) continue;
+    console.err << "profctl: the functions of " << printable(interpreter.first)
+                << " have no names in " << count << " samples: " << printable(interpreter.second)
+                << "\nhint: 'profctl doctor --pid PID' says what can be done (docs/python.md)\n";
+  }
+}
+
 // Removes the count of that name and returns it; 0 if there is none.
 std::uint64_t take_count(std::string_view name, CountsByReason& counts) {
   const auto count = counts.extract(std::string(name));
@@ -230,6 +246,7 @@ void print_remarks(const SessionSummary& summary, const Console& console) {
   print_cut_stacks(summary, console);
   print_unnamed_code(summary, console);
   print_unnamed_interpreted(summary, console);
+  print_refused_interpreters(summary, console);
 }
 
 // The daemon deletes a result after a time anyway, so a failure here is no failure of the command.

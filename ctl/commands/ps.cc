@@ -38,10 +38,13 @@ std::string jit_text(const ProcessShare& process) {
 }
 
 // "python 3.11 99.9 % named": the share of the samples with interpreted frames that have names for
-// all of these. Empty: there is no such code.
+// all of these; or "python 3.13.2 not read: free_threaded". Empty: there is no such code.
 std::string interpreted_text(const ProcessShare& process) {
-  if (!process.interpreted || process.interpreted->samples == 0) return {};
+  if (!process.interpreted) return {};
   const InterpretedNames& names = *process.interpreted;
+  if (names.samples == 0) {
+    return names.refused.empty() ? std::string() : names.runtime + " not read: " + names.refused;
+  }
   return (names.runtime.empty() ? "interpreter" : names.runtime) + " " +
          share_text(names.named_samples, names.samples) + " named";
 }

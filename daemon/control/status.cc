@@ -86,8 +86,6 @@ bool is_loss(std::size_t count) {
          count != PROFD_INTERPRETED_FRAMES && count != PROFD_INTERPRETED_CODES_SENT;
 }
 
-constexpr std::string_view kNoNumber = "no_number";  // files
-
 // What user space counts, by its name.
 std::vector<std::pair<std::string_view, std::uint64_t>> losses_of_weaving(
     const InterpreterStats& stats) {
@@ -107,7 +105,7 @@ CountsByReason refused_interpreters(const InterpreterStats& stats) {
   }
   const auto without_number = static_cast<std::uint64_t>(
       std::ranges::count(stats.files, false, &InterpreterFile::has_room));
-  if (without_number != 0) refused.emplace(kNoNumber, without_number);
+  if (without_number != 0) refused.emplace(kNoInterpreterNumber, without_number);
   return refused;
 }
 
@@ -200,9 +198,8 @@ StatusInfo::Interpreters describe_interpreters(const InterpreterStats& stats, bo
   }
   if (!show_files) return described;
   for (const InterpreterFile& file : stats.files) {
-    const std::string_view verdict = file.has_room ? name_of(file.verdict) : kNoNumber;
     described.files.push_back(
-        {.path = file.path, .runtime = file.text, .verdict = std::string(verdict)});
+        {.path = file.path, .runtime = file.text, .verdict = std::string(verdict_of(file))});
   }
   return described;
 }
@@ -217,7 +214,7 @@ std::vector<std::string_view> interpreter_losses() {
 }
 
 std::vector<std::string_view> interpreter_refusals() {
-  std::vector<std::string_view> reasons{kNoNumber};
+  std::vector<std::string_view> reasons{kNoInterpreterNumber};
   for (std::size_t i = 0; i < kRuntimeVerdictCount; ++i) {
     const auto verdict = static_cast<RuntimeVerdict>(i);
     const bool is_refusal = verdict != RuntimeVerdict::kNone && verdict != RuntimeVerdict::kKnown;

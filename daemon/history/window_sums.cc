@@ -14,7 +14,7 @@ namespace {
 // In both lists: the names of the members, the figures, and the ids.
 constexpr std::size_t kEntriesBytes = 400;
 constexpr std::size_t kReasonBytes = 24;
-constexpr std::size_t kInterpretedBytes = 128;
+constexpr std::size_t kInterpretedBytes = 224;
 
 // The memory of an entry besides long texts.
 constexpr std::size_t kEntryMemory =

@@ -148,10 +148,23 @@ class StackCounter {
       if (is_named) names.named_samples += stack.count;
       if (InterpretedFrame::is(words.back())) names.unanchored += stack.count;
     }
-    if (names.samples == 0) return;
+    if (names.samples == 0) return name_refused_interpreter();
     names.functions = announced_.size();
     names.runtime = interpreter_;
     summary_.interpreted = std::move(names);
+  }
+
+  // That of the first of its files whose frames are not read.
+  void name_refused_interpreter() {
+    if (!process_.refused_interpreters) return;
+    const InterpreterFiles& refused = *process_.refused_interpreters;
+    for (const auto& [id, mapping] : process_.image->mappings) {
+      const auto file = refused.find(mapping.file_key);
+      if (file == refused.end()) continue;
+      summary_.interpreted = InterpretedNames{.runtime = file->second.text,
+                                              .refused = std::string(verdict_of(file->second))};
+      return;
+    }
   }
 
   // Whether the code with this number has a name.

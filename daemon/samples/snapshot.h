@@ -13,6 +13,7 @@
 
 #include "collectors/bpf/bpf_function.h"
 #include "collectors/interpreters/codes.h"
+#include "collectors/interpreters/runtimes.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
@@ -29,6 +30,8 @@ struct ProcessSnapshot {
   std::optional<JitSamples> jit{};  // of its timed stacks, once they are named
   // The code of its interpreted frames, as it was known when the samples were taken; null: none.
   std::shared_ptr<const InterpretedTable> interpreted{};
+  // Of all processes: the files with an interpreter whose frames are not read; null: none.
+  std::shared_ptr<const InterpreterFiles> refused_interpreters{};
 };
 
 struct SessionSnapshot {

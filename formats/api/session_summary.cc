@@ -45,7 +45,10 @@ Result<void> read_json(const boost::json::value& value, JitNames& out) {
 }
 
 void add_later(const InterpretedNames& later, InterpretedNames& sum) {
-  if (!later.runtime.empty()) sum.runtime = later.runtime;
+  if (!later.runtime.empty()) {
+    sum.runtime = later.runtime;
+    sum.refused = later.refused;
+  }
   sum.functions = std::max(sum.functions, later.functions);
   sum.samples += later.samples;
   sum.named_samples += later.named_samples;
@@ -57,7 +60,8 @@ void members(auto& fields, Is<InterpretedNames> auto& names) {
       .required("functions", names.functions)
       .required("samples", names.samples)
       .required("named_samples", names.named_samples)
-      .required("unanchored", names.unanchored);
+      .required("unanchored", names.unanchored)
+      .if_set("refused", names.refused);
 }
 
 boost::json::value json_of(const InterpretedNames& names) { return write_members(names); }

@@ -46,7 +46,7 @@ void add_later(const JitNames& later, JitNames& sum);
 [[nodiscard]] boost::json::value json_of(const JitNames& names);
 [[nodiscard]] Result<void> read_json(const boost::json::value& value, JitNames& out);
 
-// How well the interpreted code of one profile is named.
+// How well the interpreted code of one profile is named, or why none is shown.
 struct InterpretedNames {
   std::string runtime;              // "python 3.11"; empty: no code was announced
   std::uint64_t functions = 0;      // that samples hit
@@ -55,6 +55,9 @@ struct InterpretedNames {
   // Those whose outermost interpreted frames are behind all native ones, as the native frame that
   // runs them is not in the stack.
   std::uint64_t unanchored = 0;
+  // Why the interpreter's frames are not read, as StatusInfo::Interpreters::refused has it; then
+  // there are no samples. Empty: they are read.
+  std::string refused{};
 
   friend bool operator==(const InterpretedNames&, const InterpretedNames&) = default;
 };
@@ -90,7 +93,7 @@ struct ProfileSummary {
   std::optional<std::string> unit;        // systemd unit, from the cgroup
   std::optional<std::string> container;   // container id, from the cgroup
   std::optional<JitNames> jit;            // none: no sample has a frame in JIT code
-  std::optional<InterpretedNames> interpreted{};  // none: likewise, in interpreted code
+  std::optional<InterpretedNames> interpreted{};  // none: likewise, and no interpreter is refused
 
   friend bool operator==(const ProfileSummary&, const ProfileSummary&) = default;
 };

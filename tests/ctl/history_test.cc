@@ -239,6 +239,10 @@ TEST_F(HistoryTest, APipeGetsWholeTexts) {
       InterpretedNames{.runtime = "python 3.11", .samples = 1000, .named_samples = 999};
   EXPECT_THAT(run({"ps", "--processes"}).out,
               HasSubstr("python 3.11 99.9 % named; Node.js 99.8 % named, 1234 functions"));
+  service_.windows.windows[0].processes[0].interpreted =
+      InterpretedNames{.runtime = "python 3.13.2", .refused = "free_threaded"};
+  EXPECT_THAT(run({"ps", "--processes"}).out,
+              HasSubstr("python 3.13.2 not read: free_threaded; Node.js 99.8 % named"));
 }
 
 TEST_F(HistoryTest, AProcessOfSeveralNamesHasItsPid) {

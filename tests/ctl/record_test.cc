@@ -102,6 +102,20 @@ TEST_F(RecordTest, InterpretedCodeWithoutNamesIsReportedByRuntime) {
   EXPECT_THAT(ran.err, Not(HasSubstr("python 3.11"))) << "a tenth";
 }
 
+TEST_F(RecordTest, AnInterpreterThatIsNotReadIsReportedWithTheReason) {
+  auto& profiles = service_.result.summary.profiles;
+  profiles[0].user_samples = 60;
+  profiles[0].interpreted =
+      InterpretedNames{.runtime = "python 3.13.2", .refused = "free_threaded"};
+  profiles[1].user_samples = 9;  // fewer than are said
+  profiles[1].interpreted =
+      InterpretedNames{.runtime = "python 3.7.1", .refused = "unknown_version"};
+  const Ran ran = record({"--", "true"});
+  EXPECT_THAT(ran.err, HasSubstr("the functions of python 3.13.2 have no names in 60 samples: "
+                                 "free_threaded\nhint: 'profctl doctor --pid PID'"));
+  EXPECT_THAT(ran.err, Not(HasSubstr("python 3.7.1")));
+}
+
 TEST_F(RecordTest, StacksThatAreCutAreReportedWithTheReasons) {
   auto& profiles = service_.result.summary.profiles;
   profiles[0].user_samples = 60;

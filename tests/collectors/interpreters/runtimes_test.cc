@@ -137,6 +137,10 @@ TEST_F(RuntimesTest, RefusedFilesAreListedAndCounted) {
   EXPECT_EQ(runtimes_.kind_of(file_with_inode(1)), PROFD_RUNTIME_NONE);
   EXPECT_EQ(runtimes_.kind_of(file_with_inode(3)), PROFD_RUNTIME_PYTHON);
   EXPECT_EQ(runtimes_.by_file().size(), 1U);
+  const InterpreterFiles refused = runtimes_.refused();
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused.begin()->first, file_with_inode(1));
+  EXPECT_EQ(verdict_of(refused.begin()->second), "free_threaded");
   runtimes_.remove(file_with_inode(1));
   EXPECT_EQ(runtimes_.list().size(), 1U);
 }

@@ -166,6 +166,29 @@ TEST_F(InterpretedProfileTest, CodeWithoutAnAnnouncementIsShownWithoutAName) {
                           StartsWith("middle ")));
 }
 
+// Mutations: a refusal although its frames are shown, or of a file that the process does not have.
+TEST_F(InterpretedProfileTest, AnInterpreterThatIsNotReadIsNamedWithTheReason) {
+  const ChainProgram program = add_program(process_, "libchain.so");
+  InterpreterFiles files;
+  files[FileKey{.inode = 1}] = {.path = "/other", .text = "python 3.9.2"};
+  files[program.file()->key] = {.path = "/app",
+                                .text = "python 3.13.2",
+                                .verdict = RuntimeVerdict::kFreeThreaded};
+  process_.refused_interpreters = std::make_shared<const InterpreterFiles>(files);
+  add_samples(process_, chain(program), 3);
+  const InterpretedNames expected{.runtime = "python 3.13.2", .refused = "free_threaded"};
+  EXPECT_EQ(write().profiles.at(0).interpreted, expected);
+}
+
+TEST_F(InterpretedProfileTest, AProcessWithFramesIsNotRefused) {
+  const ChainProgram program = add_program(process_, "libchain.so");
+  InterpreterFiles files;
+  files[program.file()->key].verdict = RuntimeVerdict::kUnknownVersion;
+  process_.refused_interpreters = std::make_shared<const InterpreterFiles>(files);
+  add_samples(process_, woven(program), 3);
+  EXPECT_EQ(write().profiles.at(0).interpreted->refused, "");
+}
+
 // The program is not called python.
 TEST_F(InterpretedProfileTest, ItsRuntimeIsTheOneThatWasSampled) {
   EXPECT_EQ(labels_of(process_, {}).runtime, "python");
