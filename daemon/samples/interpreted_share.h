@@ -7,8 +7,8 @@
 namespace profd {
 
 // Fills in the code objects of each process, as they are known now, and the files with an
-// interpreter, known and refused. To be called once the snapshot has its samples and the rings are drained: what was
-// announced by then is known. Null: there are no interpreted frames.
+// interpreter, known and refused. To be called once the snapshot has its samples and the rings are
+// drained: what was announced by then is known. Null: there are no interpreted frames.
 void share_code(SessionSnapshot& snapshot, InterpretedCodes* codes, const Sampler& source);
 
 }  // namespace profd
