@@ -100,7 +100,7 @@ constexpr std::string_view kPerfJit =
     "python -X perf_jit (3.13 and later) writes the names of its functions to a jitdump";
 
 constexpr auto kRefusals = std::to_array<Refusal>({
-    {"free_threaded", "profd does not read free-threaded builds yet", kPerfJit},
+    {"free_threaded", "profd does not read free-threaded (or ZTS) builds yet", kPerfJit},
     {"unknown_version", "profd does not know this version", kPerfJit},
     {"unknown_layout", "a debug build, or another one with structures of its own", kPerfJit},
     {"no_symbols", "the symbols that extension modules link to are stripped",
@@ -118,10 +118,12 @@ CheckPoint check_interpreter(const StatusInfo::Interpreters::File& interpreter) 
   const auto* const refusal =
       std::ranges::find(kRefusals, interpreter.verdict, &Refusal::verdict);
   const bool is_known = refusal != kRefusals.end();
+  const bool is_python = interpreter.runtime.starts_with("python");
+  const bool has_remedy = is_known && (is_python || refusal->remedy != kPerfJit);
   return {"runtime", CheckState::kNote,
           interpreter.runtime + ": its functions have no names: " +
               (is_known ? std::string(refusal->text) : interpreter.verdict),
-          is_known ? std::string(refusal->remedy) : std::string()};
+          has_remedy ? std::string(refusal->remedy) : std::string()};
 }
 
 CheckPoint check_runtime(std::uint32_t pid, const std::string& process, Interpreters interpreters) {

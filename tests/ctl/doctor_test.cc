@@ -206,7 +206,8 @@ TEST(Doctor, NodeWithAJitdumpAloneGetsAHintAboutItsNewestFunctions) {
   std::filesystem::remove_all(directory);
 }
 
-CheckPoint runtime_of_python(const std::string& verdict) {
+CheckPoint runtime_of_python(const std::string& verdict,
+                             const std::string& runtime = "python 3.11.2") {
   std::string directory = "/tmp/profd-doctor-XXXXXX";
   if (::mkdtemp(directory.data()) == nullptr) return {};
   CheckPoint point;
@@ -214,7 +215,7 @@ CheckPoint runtime_of_python(const std::string& verdict) {
     const MappedCode python(directory + "/app");
     const std::vector<StatusInfo::Interpreters::File> files = {
         {.path = "/usr/bin/other", .runtime = "python 3.9.2", .verdict = "known"},
-        {.path = directory + "/app", .runtime = "python 3.11.2", .verdict = verdict}};
+        {.path = directory + "/app", .runtime = runtime, .verdict = verdict}};
     const auto report = check_process(static_cast<std::uint32_t>(::getpid()), files);
     if (report) point = find(*report, "runtime");
   }
@@ -232,6 +233,7 @@ TEST(Doctor, KnowsTheInterpreterInAFileFromTheDaemon) {
   EXPECT_THAT(refused.message, HasSubstr("python 3.11.2: its functions have no names"));
   EXPECT_THAT(refused.hint, HasSubstr("-X perf_jit"));
   EXPECT_THAT(runtime_of_python("of_a_newer_daemon").message, HasSubstr("of_a_newer_daemon"));
+  EXPECT_EQ(runtime_of_python("free_threaded", "php 8.3.6").hint, "") << "no switch of Python's";
 }
 
 TEST(Doctor, SaysThatTheVerifierRefusesInterpreters) {
