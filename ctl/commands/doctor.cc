@@ -66,7 +66,11 @@ class Doctor final : public Subcommand {
     if (pids_.empty()) return {};
     Result<StatusInfo> status = client.status();
     if (!status) return {};
-    return std::move(status->interpreters.files);
+    std::vector<StatusInfo::Interpreters::File> files = std::move(status->interpreters.files);
+    if (!status->interpreters.supported) {
+      for (StatusInfo::Interpreters::File& file : files) file.verdict = kRefusedByVerifier;
+    }
+    return files;
   }
 
   std::vector<std::uint32_t> pids_;

@@ -109,6 +109,8 @@ constexpr auto kRefusals = std::to_array<Refusal>({
      kPerfJit},
     {"malformed", "the file contradicts itself", ""},
     {"no_number", "too many programs of this user have interpreters", ""},
+    {kRefusedByVerifier, "this kernel's verifier refuses the programs that read its frames",
+     "a newer kernel accepts them"},
 });
 
 CheckPoint check_interpreter(const StatusInfo::Interpreters::File& interpreter) {

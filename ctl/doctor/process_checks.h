@@ -13,6 +13,9 @@
 
 namespace profd {
 
+// The verdict of interpreters where the kernel lets profd read the frames of none.
+inline constexpr const char* kRefusedByVerifier = "refused_by_verifier";
+
 // Uses the rights of the caller. `interpreters` are those that the daemon has found in files.
 // kNotFound: there is no such process.
 [[nodiscard]] Result<CheckReport> check_process(

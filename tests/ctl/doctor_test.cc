@@ -233,6 +233,7 @@ TEST(Doctor, KnowsTheInterpreterInAFileFromTheDaemon) {
   EXPECT_THAT(refused.message, HasSubstr("python 3.11.2: its functions have no names"));
   EXPECT_THAT(refused.hint, HasSubstr("-X perf_jit"));
   EXPECT_THAT(runtime_of_python("of_a_newer_daemon").message, HasSubstr("of_a_newer_daemon"));
+  EXPECT_THAT(runtime_of_python(kRefusedByVerifier).message, HasSubstr("verifier"));
   EXPECT_EQ(runtime_of_python("free_threaded", "php 8.3.6").hint, "") << "no switch of Python's";
 }
 

@@ -410,8 +410,8 @@ TEST_F(PythonTest, ASubinterpreterHasItsOwnFunctions) {
   expect_shares_of_truth(samples, PythonTruth::parse(recorded_.out));
 }
 
-// Two methods in one sample: a trampoline is left out where the frame in front of it has its name and
-// file, and stays where both disagree, or it is at another place than its frame.
+// Two methods in one sample: a trampoline is left out where the frame in front of it has its name
+// and file, and stays where both disagree, or it is at another place than its frame.
 TEST_F(PythonTest, TrampolinesOfPerfRepeatNoFrame) {
   if (test_python_minor() < 13) GTEST_SKIP() << "-X perf_jit needs 3.13";
   const PythonSamples samples =
