@@ -217,7 +217,7 @@ InterpretedTable& InterpretedCodes::Parts::own_table(Process& process) {
   return *process.table;
 }
 
-// A new one counts as not announced until ask_again() finds its code: there may be no room for that.
+// A new one counts as not announced until ask_again() finds its code: that may have had no room.
 std::uint32_t InterpretedCodes::Parts::number_of(Process& process, std::uint64_t id) {
   if (const auto known = process.numbers.find(id); known != process.numbers.end()) {
     return known->second;

@@ -55,8 +55,8 @@ class JvmAsker {
   std::map<Process, Clock::time_point> left_alone_until_;
 };
 
-// "2 JVMs have written their symbols: app 77, java 812; tomcat 9: the JVM does not answer". Safe for
-// a terminal. Empty: none was asked.
+// "2 JVMs have written their symbols: app 77, java 812; tomcat 9: the JVM does not answer". Safe
+// for a terminal. Empty: none was asked.
 [[nodiscard]] std::string text_of(const std::vector<AskedJvm>& asked);
 
 }  // namespace profd

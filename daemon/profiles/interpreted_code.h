@@ -50,8 +50,8 @@ class InterpretedFunctions {
   [[nodiscard]] std::string object_of(std::size_t index) const;
   // Whether a native frame is but the trampoline of `python -X perf` through which the entry frame
   // of a segment was called: its name says once more what that frame does. `words` are those of a
-  // stack, leaf first, `jit_name` is the name of words[index] in a perf map or jitdump. A trampoline
-  // of another function is none, and is shown.
+  // stack, leaf first, `jit_name` is the name of words[index] in a perf map or jitdump. The
+  // trampoline of another function repeats nothing.
   [[nodiscard]] bool is_repeated_by(std::span<const std::uint64_t> words, std::size_t index,
                                     std::string_view jit_name) const;
   // "python", the value of the label `runtime`; empty: none.
