@@ -279,7 +279,7 @@ void InterpretedCodes::Parts::ask_again(Process& process, std::uint32_t now_ms,
   }
   process.unannounced.resize(kept);
   process.unannounced.insert(process.unannounced.end(), asked.begin(), asked.end());
-  if (process.unannounced.empty()) process.unannounced = {};  // with its memory
+  if (process.unannounced.empty()) process.unannounced.shrink_to_fit();
 }
 
 // A program that another one has replaced has ended too, though its pid is in use.
