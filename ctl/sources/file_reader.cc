@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "collectors/host/find_file.h"
@@ -155,6 +157,15 @@ std::int64_t start_ns_of(std::string_view text) {
   return is_known ? seconds * kNsPerSecond : 0;
 }
 
+// As the label of the process in a profile with names has it: what interpreted its code comes first.
+std::string runtime_of(const ProfileSummary& profile) {
+  if (profile.interpreted && !profile.interpreted->runtime.empty()) {
+    const std::string_view with_version = profile.interpreted->runtime;
+    return runtime_label(with_version.substr(0, with_version.find(' ')));
+  }
+  return profile.jit ? runtime_label(profile.jit->runtime) : std::string();
+}
+
 Result<DirectorySummary> read_directory_summary(int fd) {
   const auto bytes = read_all(fd, "session.json", kMaxSummaryBytes);
   if (!bytes) return bytes.error();
@@ -172,7 +183,7 @@ Result<DirectorySummary> read_directory_summary(int fd) {
                                 .comm = profile.comm,
                                 .unit = profile.unit.value_or(""),
                                 .container = profile.container.value_or(""),
-                                .runtime = profile.jit ? runtime_label(profile.jit->runtime) : "",
+                                .runtime = runtime_of(profile),
                                 .path = profile.path});
   }
   return summary;

@@ -366,6 +366,23 @@ TEST_F(SourceTest, ADirectoryHasTheRuntimesOfItsJitCode) {
   EXPECT_EQ(samples, (std::map<std::string, std::int64_t>{{"native", 5}, {"nodejs", 490}}));
 }
 
+// Mutations: by the JIT code of the process alone, or with the version.
+TEST_F(SourceTest, ADirectoryHasTheRuntimesOfItsInterpretedCode) {
+  auto& profiles = service_.result.summary.profiles;
+  ASSERT_THAT(profiles, SizeIs(2));
+  profiles[0].interpreted = InterpretedNames{.runtime = "php", .samples = 5};
+  profiles[1].interpreted = InterpretedNames{.runtime = "python 3.11", .samples = 490};
+  profiles[1].jit = JitNames{.runtime = "Node.js", .file = {}, .functions = 0, .samples = 1};
+  const fs::path directory = scratch_.path() / "out";
+  ASSERT_EQ(run({"stop", "5f2c01ab", "-o", directory}).code, 0);
+  std::map<std::string, std::int64_t> samples;
+  const json::value report = report_of(directory, {"--by", "runtime"});
+  for (const json::value& row : report.at("rows").as_array()) {
+    samples[json::value_to<std::string>(row.at("name"))] = row.at("total").at("samples").as_int64();
+  }
+  EXPECT_EQ(samples, (std::map<std::string, std::int64_t>{{"php", 5}, {"python", 490}}));
+}
+
 TEST_F(SourceTest, AProfileOfADirectoryIsOfTheProcessInItsName) {
   const fs::path directory = scratch_.path() / "out";
   ASSERT_EQ(run({"stop", "5f2c01ab", "-o", directory}).code, 0);
