@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint32_t kOverShareNumber = 0;  // of InterpretedCodes
 constexpr std::uint64_t kBytesOfUnit = 2;
 constexpr std::string_view kTrampoline = "py::";
+constexpr std::string_view kUnknownObject = "[interpreted]";
 
 // A function with more bytecode has a section of its own in the image (formats/jit/image.cc). A
 // process chooses what its code objects say, so few may have.
@@ -96,7 +97,25 @@ char in_image(char c) {
   return c == '>' ? '}' : c;
 }
 
+// "[python]"; empty: no such runtime.
+std::string object_of_kind(std::uint8_t kind) {
+  const std::string_view name = name_of_runtime(kind);
+  return name.empty() ? std::string() : "[" + runtime_label(name) + "]";
+}
+
 }  // namespace
+
+bool is_interpreted_object(std::string_view object) {
+  for (unsigned kind = PROFD_RUNTIME_NONE + 1; kind < PROFD_RUNTIME_KIND_COUNT; ++kind) {
+    if (object == object_of_kind(static_cast<std::uint8_t>(kind))) return true;
+  }
+  return object == kUnknownObject;
+}
+
+std::string interpreted_symbol(std::string_view name, std::uint64_t address) {
+  if (name == kUnnamedCode || name == kCodeOverShare) return std::string(name);
+  return jit_symbol(name, address);
+}
 
 InterpretedFunctions::InterpretedFunctions(Parser& parser, const ProcessSnapshot& process) {
   const std::vector<std::uint32_t> numbers = numbers_of(process, index_);
@@ -152,16 +171,16 @@ std::uint32_t InterpretedFunctions::line_of(std::size_t index, std::uint32_t pos
 }
 
 std::string InterpretedFunctions::object_of(std::size_t index) const {
-  const std::string_view name = name_of_runtime(functions_[index].kind);
-  if (!name.empty()) return "[" + runtime_label(name) + "]";
-  return runtime_.empty() ? "[interpreted]" : "[" + runtime_ + "]";
+  std::string own = object_of_kind(functions_[index].kind);
+  if (!own.empty()) return own;
+  return runtime_.empty() ? std::string(kUnknownObject) : "[" + runtime_ + "]";
 }
 
 JitImageFunction image_function(const InterpretedFunctions::Function& function,
                                 std::uint32_t file) {
   JitImageFunction made{.address = function.address,
                         .bytes = function.bytes,
-                        .name = jit_symbol(function.code.name, function.address),
+                        .name = interpreted_symbol(function.code.name, function.address),
                         .code = {},
                         .lines = {}};
   if (function.code.file.empty()) return made;
@@ -187,10 +206,10 @@ std::uint64_t image_pc(const InterpretedFunctions::Function& function, std::uint
   return function.address + std::min(kBytesOfUnit * unit_of(function, position), last);
 }
 
-std::string image_file(const InterpretedFunctions::Function& function) {
-  std::string file = function.code.file;
-  std::ranges::transform(file, file.begin(), in_image);
-  return file;
+std::string image_file(std::string_view file) {
+  std::string shown(file);
+  std::ranges::transform(shown, shown.begin(), in_image);
+  return shown;
 }
 
 bool called_segment(std::span<const std::uint64_t> words, std::size_t index) {

@@ -23,6 +23,12 @@ namespace profd {
 inline constexpr const char* kUnnamedCode = "[unnamed]";
 inline constexpr const char* kCodeOverShare = "[over share]";
 
+// Whether a mapping of a profile with names is one of InterpretedFunctions::object_of().
+[[nodiscard]] bool is_interpreted_object(std::string_view object);
+
+// What an image has for the name of a function: braces for brackets, but of the names above.
+[[nodiscard]] std::string interpreted_symbol(std::string_view name, std::uint64_t address);
+
 class InterpretedFunctions {
  public:
   struct Function {
@@ -72,7 +78,7 @@ class InterpretedFunctions {
                                               std::uint32_t file);
 
 // The name of its file in an image; empty: unknown.
-[[nodiscard]] std::string image_file(const InterpretedFunctions::Function& function);
+[[nodiscard]] std::string image_file(std::string_view file);
 
 // The pc at which a frame stands in the image, before it is moved.
 [[nodiscard]] std::uint64_t image_pc(const InterpretedFunctions::Function& function,

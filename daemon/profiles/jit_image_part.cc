@@ -49,7 +49,7 @@ void add_interpreted_code(const InterpretedFunctions& interpreted, JitImage& ima
   ImageFiles files(image);
   image.functions.reserve(image.functions.size() + interpreted.all().size());
   for (const InterpretedFunctions::Function& function : interpreted.all()) {
-    const std::string file = image_file(function);
+    const std::string file = image_file(function.code.file);
     const std::uint32_t number = file.empty() ? 0 : files.number_of(file);
     image.functions.push_back(image_function(function, number));
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/profiles/counted_samples.h"
+#include "daemon/profiles/interpreted_code.h"
 #include "daemon/profiles/jit_image_part.h"
 #include "daemon/profiles/profiled_object.h"
 #include "formats/elf/image_writer.h"
@@ -94,6 +95,11 @@ std::string NamedDirectory::mapping_name(std::uint32_t mapping) const {
   const std::string_view file = profile_.text(profile_.mappings()[mapping].file);
   if (file == kKernelMapping) return "kernel";
   return plain_name(std::string(without_brackets(file)));
+}
+
+std::string_view NamedDirectory::object_of(const Image& image) const {
+  if (image.mapping == PprofLocation::kNoMapping) return {};
+  return profile_.text(profile_.mappings()[image.mapping].file);
 }
 
 // Two files can have one name.
@@ -193,9 +199,9 @@ std::string NamedDirectory::symbol_of(const Image& image, const PprofFunction& f
   const std::string_view system_name = profile_.text(function.system_name);
   const bool is_cut = system_name.empty() || system_name.ends_with(kCutEnd);
   const std::string_view name = is_cut ? profile_.text(function.name) : system_name;
-  const bool is_jit = image.mapping != PprofLocation::kNoMapping &&
-                      profile_.text(profile_.mappings()[image.mapping].file) == kJitMapping;
-  if (is_jit) return jit_symbol(name, address);
+  const std::string_view object = object_of(image);
+  if (object == kJitMapping) return jit_symbol(name, address);
+  if (is_interpreted_object(object)) return interpreted_symbol(name, address);
   if (name.empty() || name == kImageEnd) return "[" + image.name + "]";
   return std::string(name);
 }
@@ -203,6 +209,7 @@ std::string NamedDirectory::symbol_of(const Image& image, const PprofFunction& f
 JitImage NamedDirectory::image_of(const Image& image, JitImageLayout& layout) const {
   JitImage made;
   made.name = image.name;
+  const bool is_interpreted = is_interpreted_object(object_of(image));
   std::map<std::uint32_t, std::uint32_t> file_numbers;
   std::uint32_t last = 0;
   for (const std::uint32_t location : image.locations) {
@@ -222,7 +229,10 @@ JitImage NamedDirectory::image_of(const Image& image, JitImageLayout& layout) co
     symbol.bytes = address - symbol.address + kLocationBytes;
     if (function.file == 0) continue;
     const auto [file, added] = file_numbers.try_emplace(function.file, made.files.size());
-    if (added) made.files.emplace_back(profile_.text(function.file));
+    if (added) {
+      const std::string_view name = profile_.text(function.file);
+      made.files.push_back(is_interpreted ? image_file(name) : std::string(name));
+    }
     symbol.lines.push_back(
         {.code_offset = static_cast<std::uint32_t>(address - symbol.address),
          .line = static_cast<std::uint32_t>(std::max<std::int64_t>(line.line, 0)),

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,8 @@ class NamedDirectory {
   [[nodiscard]] std::pair<std::uint32_t, std::string> process_of(std::uint32_t labels) const;
   [[nodiscard]] const PprofLine& outermost(std::uint32_t location) const;
   [[nodiscard]] std::string mapping_name(std::uint32_t mapping) const;
+  // The mapping's own name, "[jit]"; empty: there is none.
+  [[nodiscard]] std::string_view object_of(const Image& image) const;
   [[nodiscard]] std::string symbol_of(const Image& image, const PprofFunction& function,
                                       std::uint64_t address) const;
   [[nodiscard]] JitImage image_of(const Image& image, JitImageLayout& layout) const;

@@ -242,6 +242,22 @@ TEST_F(InterpretedProfileTest, APartOfTheLoopWithoutASymbolHasItsName) {
                                           {"loop", {0, 3}}});
 }
 
+// As in the profile with names, and unlike a function of such a name.
+TEST(InterpretedCode, AnImageHasTheNamesOfCodeWithoutOne) {
+  EXPECT_EQ(interpreted_symbol(kUnnamedCode, 0x1000), "[unnamed]");
+  EXPECT_EQ(interpreted_symbol(kCodeOverShare, 0x1000), "[over share]");
+  EXPECT_EQ(interpreted_symbol("f.<locals>.[x]", 0x1000), "f.{locals}.{x}");
+}
+
+TEST(InterpretedCode, HasObjectsOfItsOwn) {
+  for (const char* const object : {"[python]", "[php]", "[interpreted]"}) {
+    EXPECT_TRUE(is_interpreted_object(object)) << object;
+  }
+  for (const char* const other : {"[jit]", "python", "[]", "", "[python3.11]"}) {
+    EXPECT_FALSE(is_interpreted_object(other)) << other;
+  }
+}
+
 // The position of PHP's frames is their line.
 TEST(InterpretedCode, OfPhpHasAPlaceForEachLine) {
   InterpretedFunctions::Function function;
@@ -292,7 +308,7 @@ TEST(InterpretedCode, ItsImageHasAPlaceForEachUnit) {
   EXPECT_EQ(image_pc(function, 3), 0x1006U);
   EXPECT_EQ(image_pc(function, 4000), 0x100eU);  // the last unit
   EXPECT_EQ(image_pc(function, InterpretedFrame::kNoPosition), 0x1000U);
-  EXPECT_EQ(image_file(function), "{frozen runpy}");
+  EXPECT_EQ(image_file(function.code.file), "{frozen runpy}");
   const JitImageFunction made = image_function(function, 5);
   EXPECT_EQ(made.name, "{module}");
   EXPECT_THAT(made.lines,

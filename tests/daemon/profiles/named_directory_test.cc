@@ -201,6 +201,23 @@ TEST_F(NamedDirectoryTest, NamesOfJitCodeAreShownCompletely) {
   expect_both_readers("node.7.prof", {{"JS:*hot {file.js}:1{x}", {2, 2}}});
 }
 
+// Readers cut what stands in angle brackets. Mutations: braces for JIT code alone, or for names alone.
+TEST_F(NamedDirectoryTest, NamesOfInterpretedCodeAreShownCompletely) {
+  const auto python = profile_.add_mapping({.file = profile_.add_text("[python]")});
+  const auto leaf =
+      location(python, 0x7000, {line("f.<locals>.<lambda>", {}, "<frozen runpy>", 12)});
+  const auto caller = location(python, 0x7100, {line("<module>", {}, "/app/x.py", 3)});
+  const auto unnamed = location(python, 0x7200, {line("[unnamed]")});
+  add(labels(7, "app"), {leaf, caller, unnamed}, 2);
+  (void)write();
+  expect_both_readers(
+      "app.7.prof",
+      {{"f.{locals}.{lambda}", {2, 2}}, {"{module}", {0, 2}}, {"[unnamed]", {0, 2}}});
+  EXPECT_THAT(test::output_of(std::string("HOME=/nonexistent ") + GO_PPROF_BINARY +
+                              " -lines -top app.7.prof"),
+              HasSubstr("f.{locals}.{lambda} {frozen runpy}:12"));
+}
+
 TEST_F(NamedDirectoryTest, ProcessesWithOnePidAndNameAreOneProfile) {
   const auto program = mapping("/usr/bin/work");
   const auto main = location(program, 0x1010, {line("main")});
