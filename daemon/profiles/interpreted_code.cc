@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -25,6 +26,8 @@ constexpr std::string_view kUnknownObject = "[interpreted]";
 // process chooses what its code objects say, so few may have.
 constexpr std::uint64_t kLargeBytes = 16'384;
 constexpr std::size_t kMaxLarge = 1024;
+
+constexpr std::uint64_t kMaxLineOffset = std::numeric_limits<std::uint32_t>::max();  // of an image
 
 // The numbers that the stacks of a process have, each once, in the order of their first stack.
 std::vector<std::uint32_t> numbers_of(
@@ -58,21 +61,42 @@ InterpretedFunctions::Function announced_function(const RawCode& raw) {
   return function;
 }
 
-// PHP's frames have their line for a position, and its functions no bytecode that counts: the image
-// gives a line as many bytes as Python's units have.
+// PHP's frames have their line for a position.
+bool has_line_positions(const InterpretedFunctions::Function& function) {
+  return function.kind == PROFD_RUNTIME_PHP;
+}
+
+// Where positions are lines, functions have no bytecode that counts: the image gives a line as many
+// bytes as Python's units have.
 std::uint32_t unit_of(const InterpretedFunctions::Function& function, std::uint32_t position) {
-  if (function.kind != PROFD_RUNTIME_PHP) return position;
+  if (!has_line_positions(function)) return position;
   return position - std::min(position, function.start_line);
 }
 
+// Sorted, each unit once, and kMaxInterpretedLines of them at most.
+void put_in_order(std::vector<InterpretedLine>& lines) {
+  std::ranges::sort(lines, [](const InterpretedLine& a, const InterpretedLine& b) {
+    return std::pair(a.position, a.line) < std::pair(b.position, b.line);
+  });
+  const auto rest = std::ranges::unique(lines, {}, &InterpretedLine::position);
+  lines.erase(rest.begin(), rest.end());
+  if (lines.size() > kMaxInterpretedLines) lines.resize(kMaxInterpretedLines);
+}
+
+// In no order: stacks have as many frames as their process likes, and each place in a sorted list
+// would move those behind it.
 void add_line(std::uint32_t line, InterpretedFunctions::Function& function) {
-  const std::uint32_t unit = unit_of(function, line);
   std::vector<InterpretedLine>& lines = function.code.lines;
-  const auto place = std::ranges::lower_bound(lines, unit, {}, &InterpretedLine::position);
-  if (place != lines.end() && place->position == unit) return;
-  if (lines.size() == kMaxInterpretedLines) return;
-  lines.insert(place, InterpretedLine{.position = unit, .line = line});
-  function.bytes = std::max(function.bytes, kBytesOfUnit * (std::uint64_t{unit} + 1));
+  lines.push_back({.position = unit_of(function, line), .line = line});
+  if (lines.size() == 2 * kMaxInterpretedLines) put_in_order(lines);
+}
+
+void end_lines(InterpretedFunctions::Function& function) {
+  std::vector<InterpretedLine>& lines = function.code.lines;
+  put_in_order(lines);
+  if (lines.empty()) return;
+  const std::uint64_t units = std::uint64_t{lines.back().position} + 1;
+  function.bytes = std::max(function.bytes, kBytesOfUnit * units);
 }
 
 void set_code(InterpretedFunctions::Function& function, DecodedCode&& decoded) {
@@ -88,6 +112,12 @@ void bound_large(std::vector<InterpretedFunctions::Function>& functions) {
   for (InterpretedFunctions::Function& function : functions) {
     if (function.bytes > kLargeBytes && ++large > kMaxLarge) function.bytes = kLargeBytes;
   }
+}
+
+// Whether its first unit has a line.
+bool has_start(const InterpretedFunctions::Function& function) {
+  const std::vector<InterpretedLine>& lines = function.code.lines;
+  return !lines.empty() && lines.front().position == 0 && lines.front().line != 0;
 }
 
 // The file of a code object in an image: readers cut what stands in angle brackets, so that
@@ -144,7 +174,7 @@ InterpretedFunctions::InterpretedFunctions(Parser& parser, const ProcessSnapshot
   for (std::size_t i = 0; i < places.size(); ++i) {
     set_code(functions_[places[i]], std::move((*decoded)[i]));
   }
-  if (table->kind() != PROFD_RUNTIME_PHP) return;
+  if (!std::ranges::any_of(functions_, has_line_positions)) return;
   add_lines_of_frames(process);
   bound_large(functions_);
 }
@@ -156,18 +186,23 @@ void InterpretedFunctions::add_lines_of_frames(const ProcessSnapshot& process) {
       if (!InterpretedFrame::is(word)) continue;
       const InterpretedFrame frame = InterpretedFrame::from_word(word);
       Function& function = functions_[index_of(frame.code)];
-      const bool has_line = function.kind == PROFD_RUNTIME_PHP && frame.position != 0 &&
+      const bool has_line = has_line_positions(function) && frame.position != 0 &&
                             frame.position != InterpretedFrame::kNoPosition;
       if (has_line) add_line(frame.position, function);
     }
+  }
+  for (Function& function : functions_) {
+    if (has_line_positions(function)) end_lines(function);
   }
 }
 
 std::uint32_t InterpretedFunctions::line_of(std::size_t index, std::uint32_t position) const {
   const Function& function = functions_[index];
   if (function.code.lines.empty()) return function.start_line;
-  const bool is_known = position != InterpretedFrame::kNoPosition;
-  return line_at(function.code, is_known ? unit_of(function, position) : PROFD_NO_POSITION);
+  if (position != InterpretedFrame::kNoPosition) {
+    return line_at(function.code, unit_of(function, position));
+  }
+  return has_start(function) ? function.code.lines.front().line : function.start_line;
 }
 
 std::string InterpretedFunctions::object_of(std::size_t index) const {
@@ -185,14 +220,13 @@ JitImageFunction image_function(const InterpretedFunctions::Function& function,
                         .lines = {}};
   if (function.code.file.empty()) return made;
   made.lines.reserve(function.code.lines.size() + 1);
-  const bool has_start = !function.code.lines.empty() && function.code.lines[0].position == 0 &&
-                         function.code.lines[0].line != 0;
+  const bool is_started = has_start(function);
   // The entry that the function is declared by.
-  if (!has_start) made.lines.push_back({.line = function.start_line, .file = file});
+  if (!is_started) made.lines.push_back({.line = function.start_line, .file = file});
   for (const InterpretedLine& line : function.code.lines) {
     const std::uint64_t offset = kBytesOfUnit * line.position;
-    if (offset >= function.bytes) break;
-    if (offset == 0 && !has_start) continue;
+    if (offset >= function.bytes || offset > kMaxLineOffset) break;
+    if (offset == 0 && !is_started) continue;
     made.lines.push_back({.code_offset = static_cast<std::uint32_t>(offset),
                           .line = line.line,
                           .file = file});

@@ -242,6 +242,32 @@ TEST_F(InterpretedProfileTest, APartOfTheLoopWithoutASymbolHasItsName) {
                                           {"loop", {0, 3}}});
 }
 
+// Mutations: in the order of the frames, each as often as a frame has it, and a frame without a line
+// that is shown at another one's.
+TEST_F(InterpretedProfileTest, LinesOfPhpAreThoseOfItsFrames) {
+  RawCode code = code_of("run", kCodeAddress);
+  code.kind = PROFD_RUNTIME_PHP;
+  code.texts[PROFD_CODE_QUALIFIER] = {};
+  code.texts[PROFD_CODE_LINES] = {};
+  const auto file = std::make_shared<const std::string>("/app/x.php");
+  auto table = std::make_shared<InterpretedTable>();
+  const std::uint32_t number = table->add();
+  table->set(number, std::make_shared<const KeptCode>(code, file), false);
+  process_.interpreted = std::move(table);
+  for (const std::uint32_t position : {14U, 12U, 14U, InterpretedFrame::kNoPosition}) {
+    add_samples(process_, SyntheticSample(kProgram).interpreted(number, position).leaf(0x1234));
+  }
+  const InterpretedFunctions functions(naming_->parser(), process_);
+  const std::size_t index = functions.index_of(number);
+  EXPECT_THAT(functions.all()[index].code.lines,
+              ElementsAre(InterpretedLine{.position = 2, .line = 12},
+                          InterpretedLine{.position = 4, .line = 14}));
+  EXPECT_EQ(functions.line_of(index, 12), 12U);
+  EXPECT_EQ(functions.line_of(index, InterpretedFrame::kNoPosition), kFirstLine);
+  const auto without_line = image_pc(functions.all()[index], InterpretedFrame::kNoPosition);
+  EXPECT_EQ(without_line, kCodeAddress) << "the image has the first line there";
+}
+
 // As in the profile with names, and unlike a function of such a name.
 TEST(InterpretedCode, AnImageHasTheNamesOfCodeWithoutOne) {
   EXPECT_EQ(interpreted_symbol(kUnnamedCode, 0x1000), "[unnamed]");
