@@ -46,14 +46,20 @@ class Placer {
 
   std::uint64_t place(const JitImageFunction& function) {
     const AddressRange own{function.address, function.address + function.bytes};
-    if (!is_free(own)) return move(function.bytes);
+    if (!is_free(own)) return move(function);
     kept_.emplace(own.start, own.end);
     return own.start;
   }
 
-  std::uint64_t move(std::uint64_t bytes) {
+  // Code that ran and code that did not are in sections of their own: zeros would fill the places of
+  // one in a section with code bytes of the other.
+  std::uint64_t move(const JitImageFunction& function) {
+    const bool ran = function.address != 0;
+    if (ran != last_moved_ran_) next_moved_ += 2 * kMaxSectionGap;
+    last_moved_ran_ = ran;
     const std::uint64_t address = next_moved_;
-    next_moved_ = (address + bytes + 2 * kMovedAlignment - 1) / kMovedAlignment * kMovedAlignment;
+    next_moved_ = (address + function.bytes + 2 * kMovedAlignment - 1) / kMovedAlignment *
+                  kMovedAlignment;
     return address;
   }
 
@@ -72,6 +78,7 @@ class Placer {
   std::span<const std::uint64_t> unnamed_;
   std::map<std::uint64_t, std::uint64_t> kept_;
   std::uint64_t next_moved_ = kMovedStart + kPage;
+  bool last_moved_ran_ = true;
 };
 
 // Indexes of functions, sorted by their addresses in the image.
@@ -116,7 +123,7 @@ void move_excess(const std::vector<JitImageFunction>& functions, Placer& placer,
   const std::vector<Cluster> clusters = clusters_of(functions, addresses, order);
   if (clusters.size() <= kMaxSections) return;
   for (std::size_t i = clusters[kMaxSections / 2].first; i < order.size(); ++i)
-    addresses[order[i]] = placer.move(functions[order[i]].bytes);
+    addresses[order[i]] = placer.move(functions[order[i]]);
 }
 
 class MappingLines {

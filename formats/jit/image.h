@@ -34,7 +34,7 @@ struct JitImageLine {
 };
 
 struct JitImageFunction {
-  std::uint64_t address = 0;        // where it ran
+  std::uint64_t address = 0;        // where it ran; 0 in a layout: nowhere, without code bytes
   std::uint64_t bytes = 0;          // not 0
   std::string name;                 // as it will be shown; cut at a NUL
   std::string code;                 // `bytes` long, or empty where it isn't known

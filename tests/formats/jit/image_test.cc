@@ -170,6 +170,18 @@ TEST(JitImageLayout, GivesLargeFunctionsWithoutCodeBytesNoRoomInTheFile) {
   EXPECT_LT(encoded.bytes.size(), 100'000U);
 }
 
+// Interpreted code is 2 bytes for each unit of bytecode that a process claims.
+TEST(JitImageLayout, GivesCodeThatRanNowhereNoRoomInTheFile) {
+  std::vector<JitImageFunction> functions{function_of("a", kImageCode),
+                                          function_of("b", kImageCode)};
+  for (unsigned i = 0; i < 1000; ++i) functions.push_back({0, 0x4000, "f", "", {}});
+  const auto layout = lay_out_jit_image(functions);
+  EXPECT_GT(layout.addresses[1], kMoved);
+  EXPECT_GT(layout.addresses[2], layout.addresses[1]);
+  EXPECT_EQ(layout.placements.size(), 2U) << "all that was moved has one line";
+  EXPECT_LT(encode_jit_image({{}, "", functions}, layout).bytes.size(), 500'000U);
+}
+
 TEST(JitImageLayout, NeverOverlapsAnything) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
