@@ -113,9 +113,9 @@ struct BlockSummary {
   Term long_unsampled;   // of 10 ms or more, without a user stack
   Term short_unsampled;  // sampled blocks stand for them
   Term lost;
-  Term by_weight;    // of the samples: those that stand for several blocks
-  Term from_before;  // of the samples: blocks that began before the session
-  Term ongoing;      // of the samples: blocks that had not ended
+  Term by_weight;             // of the samples: those that stand for several blocks
+  Term from_before;           // of the samples: blocks that began before the session
+  Term ongoing;               // of the samples: blocks that had not ended
   CountsByReason incomplete;  // blocks: "no_start", "no_end", "no_room"
 
   // Of the times in the kernel, in microseconds.
