@@ -157,7 +157,7 @@ std::int64_t start_ns_of(std::string_view text) {
   return is_known ? seconds * kNsPerSecond : 0;
 }
 
-// As the label of the process in a profile with names has it: what interpreted its code comes first.
+// As the label of the process in a profile with names: what interpreted its code comes first.
 std::string runtime_of(const ProfileSummary& profile) {
   if (profile.interpreted && !profile.interpreted->runtime.empty()) {
     const std::string_view with_version = profile.interpreted->runtime;

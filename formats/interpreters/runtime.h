@@ -37,8 +37,8 @@ inline constexpr std::uint32_t kUnknownPatch = 0xff;
 
 struct FoundRuntime {
   RuntimeVerdict verdict = RuntimeVerdict::kNone;
-  // profd_runtime_kind; NONE only where the verdict is kNone, or kMalformed without an answer of the
-  // parser.
+  // profd_runtime_kind; NONE only where the verdict is kNone, or kMalformed without an answer of
+  // the parser.
   std::uint8_t kind = PROFD_RUNTIME_NONE;
   // Major, minor and patch level, one byte each, the highest first: 0x030b02 is 3.11.2. 0: unknown.
   // A patch level of kUnknownPatch: the file does not say it.

@@ -51,8 +51,8 @@ class Placer {
     return own.start;
   }
 
-  // Code that ran and code that did not are in sections of their own: zeros would fill the places of
-  // one in a section with code bytes of the other.
+  // Code that ran and code that did not are in sections of their own: zeros would fill the places
+  // of one in a section with code bytes of the other.
   std::uint64_t move(const JitImageFunction& function) {
     const bool ran = function.address != 0;
     if (ran != last_moved_ran_) next_moved_ += 2 * kMaxSectionGap;

@@ -11,10 +11,10 @@
 
 namespace profd::python {
 
-// The lines by code unit (2 bytes of bytecode), sorted, each position once, equal ones of
-// neighbours as one; 0 where a unit has no line, also behind a table since 3.10 that ends before the
-// code. Ends at malformed bytes, at kMaxInterpretedLines, or behind `units` (0: not known). A line
-// below 1 is 0. `minor` is that of the version: 8 to 15.
+// The lines by code unit (2 bytes of bytecode), sorted, each position once, most equal ones of
+// neighbours as one; 0 where a unit has no line, also behind a table since 3.10 that ends before
+// the code. Ends at malformed bytes, at kMaxInterpretedLines, or behind `units` (0: not known). A
+// line below 1 is 0. `minor` is that of the version: 8 to 15.
 [[nodiscard]] std::vector<InterpretedLine> decode_lines(std::string_view table, unsigned minor,
                                                         std::uint32_t first_line,
                                                         std::uint32_t units);

@@ -242,8 +242,8 @@ TEST_F(InterpretedProfileTest, APartOfTheLoopWithoutASymbolHasItsName) {
                                           {"loop", {0, 3}}});
 }
 
-// Mutations: in the order of the frames, each as often as a frame has it, and a frame without a line
-// that is shown at another one's.
+// Mutations: in the order of the frames, each as often as a frame has it, and a frame without a
+// line that is shown at another one's.
 TEST_F(InterpretedProfileTest, LinesOfPhpAreThoseOfItsFrames) {
   RawCode code = code_of("run", kCodeAddress);
   code.kind = PROFD_RUNTIME_PHP;

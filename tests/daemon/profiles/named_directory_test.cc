@@ -201,7 +201,7 @@ TEST_F(NamedDirectoryTest, NamesOfJitCodeAreShownCompletely) {
   expect_both_readers("node.7.prof", {{"JS:*hot {file.js}:1{x}", {2, 2}}});
 }
 
-// Readers cut what stands in angle brackets. Mutations: braces for JIT code alone, or for names alone.
+// Readers cut what stands in angle brackets. Mutations: braces for JIT code or for names alone.
 TEST_F(NamedDirectoryTest, NamesOfInterpretedCodeAreShownCompletely) {
   const auto python = profile_.add_mapping({.file = profile_.add_text("[python]")});
   const auto leaf =
