@@ -20,6 +20,14 @@ std::string_view image_name_of(std::string_view path) {
   return path.substr(name, path.size() - name - kEnd.size());
 }
 
+// "jit-node-4711" (daemon/profiles/jit_images.cc), or "jit" in an export; with "-2" for another
+// one. The image of a program that is called jit-tool ends in its build id.
+bool is_image_of_code(std::string_view code, std::string_view image) {
+  if (!image.starts_with(code)) return false;
+  image.remove_prefix(code.size());
+  return image.empty() || (image[0] == '-' && is_decimal(image.substr(image.rfind('-') + 1)));
+}
+
 }  // namespace
 
 // "kernel-6.1.0-13-amd64", or "kernel" where the release is not known
@@ -33,23 +41,17 @@ bool is_kernel_image(std::string_view path) {
   return name.empty() || (name[0] == '-' && is_decimal(name.substr(1, 1)));
 }
 
-// "jit-node-4711" (daemon/profiles/jit_images.cc), or "jit" in an export; with "-2" for another
-// one. The image of a program that is called jit-tool ends in its build id.
-bool is_jit_image(std::string_view path) {
-  const std::string_view name = image_name_of(path);
-  if (name == "jit") return true;
-  return name.starts_with("jit-") && is_decimal(name.substr(name.rfind('-') + 1));
-}
+bool is_jit_image(std::string_view path) { return is_image_of_code("jit", image_name_of(path)); }
 
-// A program that is called python3.11 and can't be read is "[python3.11]", and its image ends in
-// its build id.
+// A program that is called python3.11 and can't be read is "[python3.11]".
 bool is_interpreter_object(std::string_view object) {
   constexpr std::array<std::string_view, 3> kNames{"python", "php", "interpreted"};
-  std::string_view name = image_name_of(object);
   if (object.size() > 2 && object.starts_with('[') && object.ends_with(']')) {
-    name = object.substr(1, object.size() - 2);
+    return std::ranges::find(kNames, object.substr(1, object.size() - 2)) != kNames.end();
   }
-  return std::ranges::find(kNames, name) != kNames.end();
+  const std::string_view image = image_name_of(object);
+  return std::ranges::any_of(
+      kNames, [image](std::string_view code) { return is_image_of_code(code, image); });
 }
 
 std::string_view kernel_object_of(std::string_view path) {

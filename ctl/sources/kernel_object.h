@@ -17,8 +17,8 @@ inline constexpr std::string_view kHiddenKernelObject = "[kernel]";
 [[nodiscard]] bool is_kernel_image(std::string_view path);
 [[nodiscard]] bool is_jit_image(std::string_view path);
 
-// "[python]", the mapping of interpreted code in a profile with names, or the image of it in an
-// export.
+// "[python]", the mapping of interpreted code in a profile with names, or an image of such code
+// alone.
 [[nodiscard]] bool is_interpreter_object(std::string_view object);
 
 // The mapping that an image of the kernel stands for. Any other path unchanged.

@@ -61,7 +61,8 @@ JitImage image_of(const JitSamples* samples, const InterpretedFunctions* interpr
   const bool has_jit_code = !image.functions.empty();
   if (interpreted == nullptr) return image;
   add_interpreted_code(*interpreted, image);
-  if (!has_jit_code && !interpreted->runtime().empty()) image.name = interpreted->runtime();
+  if (has_jit_code) return image;
+  image.name = interpreted->runtime().empty() ? "interpreted" : interpreted->runtime();
   return image;
 }
 

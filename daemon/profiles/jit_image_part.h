@@ -30,6 +30,9 @@ class JitImagePart {
   JitImagePart(const JitSamples* samples, const InterpretedFunctions* interpreted,
                std::span<const ProfileMapping> others);
 
+  // What code it has: "jit" where it has JIT code, else "python" and the like, or "interpreted".
+  [[nodiscard]] const std::string& name() const { return image_.name; }
+
   // The address in the profile of a pc of a function.
   [[nodiscard]] std::uint64_t place(std::uint32_t function, std::uint64_t pc) const {
     return pc - samples_->functions[function].address + layout_.addresses[function];

@@ -13,9 +13,10 @@ constexpr std::size_t kImageCommBytes = 64;
 }  // namespace
 
 // An exec or a reused pid can give two processes the same name.
-std::string JitImages::line_path_for(const std::string& comm, std::uint32_t pid) {
+std::string JitImages::line_path_for(const std::string& code, const std::string& comm,
+                                     std::uint32_t pid) {
   const std::string stem =
-      "jit-" + safe_file_name(comm, kImageCommBytes) + "-" + std::to_string(pid);
+      code + "-" + safe_file_name(comm, kImageCommBytes) + "-" + std::to_string(pid);
   std::string name = stem;
   for (int number = 2; !taken_.insert(name).second; ++number) {
     name = stem + "-" + std::to_string(number);

@@ -1,5 +1,6 @@
 // The images of the JIT and interpreted code in a session's profiles: objects/jit-COMM-PID.so of
-// its result, one for each profile with such code. Used on the worker.
+// its result, or python-COMM-PID.so where all of it is Python's, one for each profile with such
+// code. Used on the worker.
 
 #pragma once
 
@@ -26,7 +27,9 @@ class JitImages {
   [[nodiscard]] Parser& parser() const { return parser_; }
 
   // The path by which a profile's mapping lines name its image. A different one for each call.
-  [[nodiscard]] std::string line_path_for(const std::string& comm, std::uint32_t pid);
+  // `code` is JitImagePart::name().
+  [[nodiscard]] std::string line_path_for(const std::string& code, const std::string& comm,
+                                          std::uint32_t pid);
 
   [[nodiscard]] Result<void> write(const std::string& line_path, const JitImagePart& part);
 

@@ -83,8 +83,9 @@ class Builder {
     const bool has_jit_code = jit != nullptr && !jit->functions.empty();
     if (!has_jit_code && interpreted_.empty()) return;
     JitImagePart part(jit, &interpreted_, layout_.lines_of_files());
-    built_.jit.emplace(BuiltProfile::Jit{
-        shared_.jit->line_path_for(process_.image->comm, process_.key.tgid), std::move(part)});
+    std::string path =
+        shared_.jit->line_path_for(part.name(), process_.image->comm, process_.key.tgid);
+    built_.jit.emplace(BuiltProfile::Jit{std::move(path), std::move(part)});
   }
 
   // In the profile.

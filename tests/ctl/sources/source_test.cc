@@ -366,7 +366,7 @@ TEST_F(SourceTest, ADirectoryHasTheRuntimesOfItsJitCode) {
   EXPECT_EQ(samples, (std::map<std::string, std::int64_t>{{"native", 5}, {"nodejs", 490}}));
 }
 
-// Mutations: by the JIT code of the process alone, or with the version.
+// Mutations: by the JIT code of the process alone, and with the version.
 TEST_F(SourceTest, ADirectoryHasTheRuntimesOfItsInterpretedCode) {
   auto& profiles = service_.result.summary.profiles;
   ASSERT_THAT(profiles, SizeIs(2));

@@ -123,6 +123,7 @@ TEST_F(InterpretedProfileTest, BothReadersShowThem) {
   rows["Worker.step"] = {0, 3};
   rows["run"] = {0, 3};
   expect_both_readers("chain.4321.prof", rows);
+  EXPECT_THAT(objects(), Contains("python-chain-4321.so"));
 }
 
 TEST_F(InterpretedProfileTest, TheImageHasTheLinesOfTheirInstructions) {
@@ -164,6 +165,9 @@ TEST_F(InterpretedProfileTest, CodeWithoutAnAnnouncementIsShownWithoutAName) {
   EXPECT_THAT(named_stack(),
               ElementsAre(StartsWith("leaf "), "[unnamed] :0 [python]", "[over share] :0 [python]",
                           StartsWith("middle ")));
+  expect_both_readers(
+      "chain.4321.prof",
+      {{"leaf", {1, 1}}, {"[unnamed]", {0, 1}}, {"[over share]", {0, 1}}, {"middle", {0, 1}}});
 }
 
 // Mutations: a refusal although its frames are shown, or of a file that the process does not have.
