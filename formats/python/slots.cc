@@ -345,12 +345,10 @@ class RegisterWalk {
       case 1:
         if (!instruction.is_memory) registers_[instruction.operand] = {};
         return;
-      case 3:
-        if (operation == 0 && instruction.is_memory && instruction.is_in_thread) {
-          const RegisterValue base = loaded(instruction);
-          const RegisterValue& number = registers_[instruction.reg];
-          const bool is_offset = number.known == Known::kNumber && base.known == Known::kThread;
-          if (is_offset) result = {Known::kThread, number.value, 0};
+      case 3:  // an offset and the thread's base, or a pointer of the GOT
+        if (operation == 0 && instruction.is_memory) {
+          const RegisterValue number = registers_[instruction.reg];
+          if (number.known == Known::kNumber) result = moved(loaded(instruction), number.value);
         }
         [[fallthrough]];
       case 2:

@@ -79,6 +79,20 @@ MadeCode shape_with_a_call() {
       .add("\x31\xc0\x5b\xc3");                 // xor %eax, %eax; pop %rbx; ret
 }
 
+// 3.12.10 by another compiler, in a library that comes with a product: the offset first.
+MadeCode shape_with_a_sum() {
+  return MadeCode(kCode)
+      .add("\x53")                              // push %rbx
+      .add("\xbb").int32(kTss - kRuntime)       // mov $0x250, %ebx
+      .add("\x48\x03\x1d").to(kGot)             // add runtime@GOTPCREL(%rip), %rbx
+      .add("\x48\x89\xdf")                      // mov %rbx, %rdi
+      .add("\xe8").to(kOutside)                 // call PyThread_tss_is_created
+      .add("\x85\xc0\x74\x09")                  // test %eax, %eax; je the end
+      .add("\x48\x89\xdf\x5b")                  // mov %rbx, %rdi; pop %rbx
+      .add("\xe9").to(kOutside)                 // jmp PyThread_tss_get
+      .add("\x31\xc0\x5b\xc3");                 // xor %eax, %eax; pop %rbx; ret
+}
+
 // A program with fixed addresses.
 MadeCode shape_without_pic() {
   return MadeCode(kCode)
@@ -115,6 +129,7 @@ TEST(PythonSlotsTest, TheKeyIsFoundInEachShape) {
       {"library", shape_of_library()},
       {"library, key", shape_of_library_with_key()},
       {"a call", shape_with_a_call()},
+      {"a sum", shape_with_a_sum()},
       {"without PIC", shape_without_pic()},
       {"relaxed", shape_with_a_relaxed_load()},
       {"over the end", shape_with_a_jump_over_the_end()},
