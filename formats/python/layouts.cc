@@ -118,10 +118,10 @@ constexpr profd_python_layout layout_of_3_14() {
   return layout;
 }
 
+// The last frame lies in the thread state. Its owner is that of a shim, or one more.
 constexpr profd_python_layout layout_of_3_15() {
   profd_python_layout layout = layout_of_3_14();
   layout.tstate_thread_id = 176;
-  layout.boundary_or_more = 0;
   return layout;
 }
 

@@ -100,7 +100,7 @@ profd_python_layout layout_with_shims(unsigned minor) {
   layout.frame_previous = 8;
   layout.frame_boundary = is_312 ? 70 : 74;
   layout.boundary_value = 3;
-  layout.boundary_or_more = minor == 14;
+  layout.boundary_or_more = minor >= 14;
   layout.frame_bytes = is_312 ? 71 : 75;
   layout.pointer_tag_mask = is_312 ? 0 : 3;
   layout.code_text = is_312 ? 192 : 208;
@@ -505,13 +505,13 @@ TEST(InterpreterShimTest, AShimAloneIsASegmentWithoutFrames) {
   EXPECT_EQ(python.walk(), "|80 f+3 g+5 |100 h+1 |200");
 }
 
-// Owner 4 is one too in 3.14, and in no other version.
+// Owner 4 is one too in 3.14 and 3.15, and in no earlier version.
 TEST(InterpreterShimTest, TheOwnersThatAreShimsDependOnTheVersion) {
   for (const unsigned minor : {12U, 14U, 15U}) {
     Python python(minor);
     make_two_loops(python);
     python.image().put<std::uint8_t>(kStack + 0x100 + python.layout().frame_boundary, 4);
-    EXPECT_EQ(python.walk(), minor == 14 ? "f+3 g+5 |100 h+1 |200" : "f+3 g+5") << minor;
+    EXPECT_EQ(python.walk(), minor >= 14 ? "f+3 g+5 |100 h+1 |200" : "f+3 g+5") << minor;
   }
 }
 
@@ -550,20 +550,25 @@ TEST(InterpreterHiddenTest, ACycleOfFramesThatAreNotShownEnds) {
   EXPECT_EQ(python.at().end, PROFD_CHAIN_FRAME_LIMIT);
 }
 
-// The last frame of 3.15 lies in the thread state, far below the native stack.
+// The last frame of 3.15 lies in the thread state, far below the native stack. Its owner is that of
+// a shim, or FRAME_OWNED_BY_THREAD_STATE.
 TEST(InterpreterShimTest, TheBaseFrameEndsTheChain) {
-  Python python(15);
-  const std::uint64_t base = python.make_shim(kThread + 0x400, 0);
-  python.set_leaf(base);
-  EXPECT_EQ(python.walk(), "");
-  EXPECT_EQ(python.at().end, PROFD_CHAIN_COMPLETE);
+  for (const std::uint8_t owner : {std::uint8_t{3}, std::uint8_t{4}}) {
+    Python python(15);
+    const std::uint64_t base = python.make_shim(kThread + 0x400, 0);
+    python.image().put(base + python.layout().frame_boundary, owner);
+    python.set_leaf(base);
+    EXPECT_EQ(python.walk(), "");
+    EXPECT_EQ(python.at().end, PROFD_CHAIN_COMPLETE);
 
-  Python with_frames(15);
-  const std::uint64_t last = with_frames.make_shim(kThread + 0x400, 0);
-  const std::uint64_t shim = with_frames.make_shim(kStack + 0x100, last);
-  with_frames.set_leaf(with_frames.make_frame(with_frames.make_code("f"), 3, shim));
-  EXPECT_EQ(with_frames.walk(), "f+3 |100");
-  EXPECT_EQ(with_frames.at().end, PROFD_CHAIN_COMPLETE);
+    Python with_frames(15);
+    const std::uint64_t last = with_frames.make_shim(kThread + 0x400, 0);
+    with_frames.image().put(last + with_frames.layout().frame_boundary, owner);
+    const std::uint64_t shim = with_frames.make_shim(kStack + 0x100, last);
+    with_frames.set_leaf(with_frames.make_frame(with_frames.make_code("f"), 3, shim));
+    EXPECT_EQ(with_frames.walk(), "f+3 |100");
+    EXPECT_EQ(with_frames.at().end, PROFD_CHAIN_COMPLETE);
+  }
 }
 
 TEST(InterpreterShimTest, AnAnchorThatIsNotAboveTheOneBeforeEndsTheChain) {
