@@ -3,8 +3,9 @@
  * The records of code objects, which are sent when a stack has one that was not announced. Leaf
  * first: what a tick leaves over, the next stack with it tries again.
  *
- * A program can make code objects without end. So a tick describes a few, and a CPU sends so many
- * in a second; all users but root together have three quarters of that, and one process a quarter.
+ * A program can make code objects without end, and put them where each read takes long. So a tick
+ * describes a few, for a bounded time, and a CPU sends so many in a second; all users but root
+ * together have three quarters of that, and one process a quarter.
  * The credits of mappings (credit.h) are another matter: names must not cost a user its mappings.
  */
 #ifndef PROFD_INTERPRETED_CODE_H
@@ -73,6 +74,9 @@ static __always_inline bool profd_may_send_code(struct profd_code_budgets *budge
 	if (at->codes_tried >= PROFD_MAX_CODES_OF_TICK ||
 	    at->code_bytes >= PROFD_MAX_CODE_BYTES_OF_TICK ||
 	    at->failed_reads >= PROFD_MAX_FAILED_READS)
+		return false;
+	/* Each tick sends one, however long that takes: else a slow machine would send none. */
+	if (at->codes_tried && profd_clock_ns() >= at->codes_end_ns)
 		return false;
 	if (uid && !profd_has_code_budget(&budgets->users, now, PROFD_CODE_QUARTERS_OF_USERS))
 		return false;
@@ -198,8 +202,10 @@ static __always_inline void profd_announce_codes(struct profd_interpreter *at,
 {
 	struct profd_chain_context context = {.at = at};
 
-	if (at->unannounced)
-		bpf_loop(at->unannounced, profd_announce_code, &context, 0);
+	if (!at->unannounced)
+		return;
+	at->codes_end_ns = profd_clock_ns() + at->codes_ns;
+	bpf_loop(at->unannounced, profd_announce_code, &context, 0);
 	if (at->unannounced > PROFD_MAX_NEW_CODES)
 		profd_count_interpreted(counters, PROFD_INTERPRETED_CODES_RATE, 1);
 }

@@ -58,6 +58,9 @@
  * ones. An object may set its own before it includes this header. */
 #ifndef PROFD_MAX_CHAIN_NS
 #define PROFD_MAX_CHAIN_NS 40000
+/* Of its announcements, and what the walk left of its own time: 55 us for both, and what the last
+ * code object takes longer. */
+#define PROFD_MAX_CODES_NS 15000
 #define PROFD_MAX_CODES_OF_TICK 32
 #define PROFD_MAX_CODE_BYTES_OF_TICK 16384
 #endif
@@ -136,7 +139,9 @@ struct profd_interpreter {
 	__u32 codes_tried; /* code objects that the tick has described */
 	__u32 code_bytes;  /* and the bytes of those that were sent */
 
-	__u64 deadline_ns; /* of the reads */
+	__u64 deadline_ns;  /* of the reads */
+	__u64 codes_ns;	    /* how long the announcements may take */
+	__u64 codes_end_ns; /* when no more code objects are described */
 
 	/* The frames' memory: window_start is the address of the window's first byte, window_low
 	 * that of the first byte that was read (all bits set: nothing was). */

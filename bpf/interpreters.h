@@ -35,6 +35,7 @@ static __always_inline void profd_reset_chain(struct profd_interpreter *at)
 	at->place = 0;
 	at->codes_tried = 0;
 	at->code_bytes = 0;
+	at->codes_ns = 0;
 	at->deadline_ns = profd_clock_ns() + PROFD_MAX_CHAIN_NS;
 	at->window_start = 0;
 	at->window_low = ~0ULL;
@@ -104,6 +105,15 @@ static __always_inline __u32 profd_begin_chain(struct profd_interpreter *at)
 						     : profd_python_begin(at);
 }
 
+/* Leaves to the announcements what the walk has not taken. */
+static __always_inline void profd_leave_time(struct profd_interpreter *at)
+{
+	__u64 end = at->deadline_ns + PROFD_MAX_CODES_NS;
+	__u64 now = profd_clock_ns();
+
+	at->codes_ns = now < end ? end - now : 0;
+}
+
 /* The boundary of a segment. */
 static __always_inline struct profd_interpreted_entry *
 profd_boundary_of(struct profd_interpreter *at, __u64 number)
@@ -166,6 +176,8 @@ __noinline int profd_walk_interpreter(__u64 sp, __u64 pc, __u64 cfa)
 		bpf_loop(PROFD_MAX_INTERPRETED_ENTRIES + 1, profd_php_chain_step, &context, 0);
 	else
 		bpf_loop(PROFD_MAX_INTERPRETED_ENTRIES + 1, profd_python_chain_step, &context, 0);
+	if (at->unannounced)
+		profd_leave_time(at);
 	walk->by_loop = profd_goes_by_loop(at);
 	walk->anchor = at->segment_count ? profd_boundary_of(at, 0)->value : 0;
 	return 0;

@@ -11,6 +11,7 @@
 #define PROFD_MAX_LISTED 64
 /* Likewise for the frames and code objects of interpreters (interpreter_state.h). */
 #define PROFD_MAX_CHAIN_NS 12000
+#define PROFD_MAX_CODES_NS 6000
 #define PROFD_MAX_CODES_OF_TICK 8
 #define PROFD_MAX_CODE_BYTES_OF_TICK 4096
 /* Its samples are the starts of blocks (interpreted_count.h). */
