@@ -74,8 +74,8 @@ struct UserFrame {
 };
 
 // A frame of interpreted code among a sample's user frames, in front of the native frame of the
-// loop that runs it. User space puts it there (collectors/interpreters/weave.h), so that equal stacks
-// have equal words. It has no mapping.
+// loop that runs it. User space puts it there (collectors/interpreters/weave.h), so that equal
+// stacks have equal words. It has no mapping.
 struct InterpretedFrame {
   // Of a code object of the process (collectors/interpreters/codes.h): never used for another one.
   std::uint32_t code;

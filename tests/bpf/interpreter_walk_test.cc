@@ -419,8 +419,10 @@ TEST_P(InterpreterWalkTest, APositionBehindTheCodeEndsTheChain) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Versions, InterpreterWalkTest, testing::Values(8U, 10U, 11U, 12U, 14U, 15U),
-                         [](const auto& minor) { return "Python3" + std::to_string(minor.param); });
+INSTANTIATE_TEST_SUITE_P(Versions, InterpreterWalkTest,
+                         testing::Values(8U, 10U, 11U, 12U, 14U, 15U), [](const auto& minor) {
+                           return "Python3" + std::to_string(minor.param);
+                         });
 
 class InterpreterIdTest : public testing::TestWithParam<unsigned> {};
 

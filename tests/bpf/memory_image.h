@@ -1,4 +1,5 @@
-// The walk over interpreted frames as plain C (bpf/python.h, bpf/php.h), on memory that a test makes.
+// The walk over interpreted frames as plain C (bpf/python.h, bpf/php.h), on memory that a test
+// makes.
 
 #pragma once
 

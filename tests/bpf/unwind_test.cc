@@ -208,7 +208,8 @@ void UnwindTest::put(const char* map, std::uint32_t key, const void* value) {
 
 profd_counters UnwindTest::counters() {
   const auto fd = programs_->map("profd_counters");
-  const auto sum = fd ? profd::sum_of_cpus<profd_counters>(*fd) : Result<profd_counters>(fd.error());
+  const auto sum =
+      fd ? profd::sum_of_cpus<profd_counters>(*fd) : Result<profd_counters>(fd.error());
   if (!sum) throw std::runtime_error(sum.error().message);
   return *sum;
 }

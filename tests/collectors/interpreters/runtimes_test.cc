@@ -120,7 +120,9 @@ TEST_F(RuntimesTest, WhatRootUsesIsNoUsersShare) {
 }
 
 TEST_F(RuntimesTest, RefusedFilesAreListedAndCounted) {
-  EXPECT_EQ(runtimes_.add(file_with_inode(1), refused_python(RuntimeVerdict::kFreeThreaded), "/t", 0), 0);
+  EXPECT_EQ(
+      runtimes_.add(file_with_inode(1), refused_python(RuntimeVerdict::kFreeThreaded), "/t", 0),
+      0);
   EXPECT_EQ(runtimes_.add(file_with_inode(2), FoundRuntime{}, "/none", 0), 0);
   EXPECT_NE(runtimes_.add(file_with_inode(3), python_with(3), "/usr/bin/python3.11", 0), 0);
   const auto files = runtimes_.list();
@@ -147,7 +149,8 @@ TEST_F(RuntimesTest, RefusedFilesAreListedAndCounted) {
 
 TEST_F(RuntimesTest, TheListOfUsersFilesIsLimited) {
   for (std::uint64_t i = 1; i <= 2 * Runtimes::kMaxListed; ++i) {
-    (void)runtimes_.add(file_with_inode(i), refused_python(RuntimeVerdict::kNoSymbols), "/fake", kAnnasUid);
+    (void)runtimes_.add(file_with_inode(i), refused_python(RuntimeVerdict::kNoSymbols), "/fake",
+                        kAnnasUid);
   }
   EXPECT_EQ(runtimes_.list().size(), Runtimes::kMaxListed / 2);
   (void)runtimes_.add(file_with_inode(9999), python_with(1), "/usr/bin/python3", 0);
