@@ -80,6 +80,21 @@ static __always_inline bool profd_python_is_boundary(const struct profd_interpre
 	       (layout->boundary_or_more && mark > layout->boundary_value);
 }
 
+/* Adds what sets a code object without a version apart from a later one at its address. The name,
+ * the file and the lines of that one may have the same addresses too, though they are others: one
+ * function of 440 that were made and freed in a row had an earlier one's. With three objects more,
+ * none of 24,000 had. */
+static __always_inline __u64 profd_python_hash_parts(const struct profd_interpreter *at,
+						     const struct profd_python_layout *layout,
+						     __u64 hash)
+{
+	if (!layout->code_parts)
+		return hash;
+	for (__u32 i = 0; i < PROFD_PYTHON_CODE_PARTS; i++)
+		hash = profd_hash_word(hash, profd_code_word(at, layout->code_parts + 8 * i));
+	return hash;
+}
+
 /* The id of the code object that was read last. */
 static __always_inline __u64 profd_python_hash(const struct profd_interpreter *at,
 					       const struct profd_python_layout *layout, __u64 code,
@@ -95,6 +110,7 @@ static __always_inline __u64 profd_python_hash(const struct profd_interpreter *a
 	hash = profd_hash_word(hash, profd_code_word(at, layout->code_name));
 	hash = profd_hash_word(hash, profd_code_word(at, layout->code_file));
 	hash = profd_hash_word(hash, profd_code_word(at, layout->code_lines));
+	hash = profd_python_hash_parts(at, layout, hash);
 	return profd_hash_end(profd_hash_word(hash, version));
 }
 

@@ -46,6 +46,7 @@ struct profd_python_layout {
 	__u16 code_qualname; /* 0: none */
 	__u16 code_lines;    /* a bytes object: co_lnotab, co_linetable */
 	__u16 code_version;  /* a counter of code objects; 0: none */
+	__u16 code_parts;    /* without it: PROFD_PYTHON_CODE_PARTS pointers to objects of its own */
 	__u16 object_type;
 	__u16 str_length; /* code points */
 	__u16 str_state;
@@ -66,10 +67,11 @@ struct profd_python_layout {
 	/* 1: at the entry of the loop the cframe is linked before its frame is set (3.11, 3.12). In
 	 * the first PROFD_PYTHON_PROLOGUE_BYTES of it, the cframe before is the one that counts. */
 	__u8 has_prologue;
-	__u8 reserved[5];
+	__u8 reserved[3];
 };
 
 #define PROFD_PYTHON_PROLOGUE_BYTES 0x100
+#define PROFD_PYTHON_CODE_PARTS 3
 
 /* The `state` of a str: its kind is bytes per code point; the bits above are garbage. */
 #define PROFD_PYTHON_STR_KIND_SHIFT 2

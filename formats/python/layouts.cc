@@ -19,6 +19,7 @@ constexpr profd_python_layout layout_of_3_8() {
   layout.frame_position = 104;
   layout.frame_bytes = 108;
   layout.code_bytecode = 48;
+  layout.code_parts = 56;  // co_consts, co_names, co_varnames
   layout.code_first_line = 40;
   layout.code_file = 104;
   layout.code_name = 112;
@@ -63,6 +64,7 @@ constexpr profd_python_layout layout_of_3_11() {
   layout.code_text = 184;
   layout.code_units = 16;
   layout.code_bytecode = 0;
+  layout.code_parts = 24;  // co_consts, co_names, co_exceptiontable
   layout.code_first_line = 72;
   layout.code_file = 112;
   layout.code_name = 120;
@@ -88,6 +90,7 @@ constexpr profd_python_layout layout_of_3_12() {
   layout.code_text = 192;
   layout.code_first_line = 68;
   layout.code_version = 92;
+  layout.code_parts = 0;
   layout.str_ascii = 40;
   layout.str_other = 56;
   layout.boundary_value = 3;

@@ -52,6 +52,7 @@ profd_python_layout layout_of_objects_in_heap(unsigned minor) {
   layout.frame_position = minor == 10 ? 96 : 104;
   layout.frame_bytes = 112;
   layout.code_bytecode = 48;
+  layout.code_parts = 56;
   layout.code_first_line = 40;
   layout.code_file = 104;
   layout.code_name = 112;
@@ -75,6 +76,7 @@ profd_python_layout layout_of_311() {
   layout.frame_bytes = 69;
   layout.code_text = 184;
   layout.code_units = 16;
+  layout.code_parts = 24;
   layout.code_first_line = 72;
   layout.code_file = 112;
   layout.code_name = 120;
@@ -106,6 +108,7 @@ profd_python_layout layout_with_shims(unsigned minor) {
   layout.code_text = is_312 ? 192 : 208;
   layout.code_first_line = 68;
   layout.code_version = 92;
+  layout.code_parts = 0;
   layout.str_ascii = 40;
   layout.str_other = 56;
   layout.anchor = PROFD_PYTHON_SHIM;
@@ -447,10 +450,12 @@ TEST_P(InterpreterIdTest, ChangesWithAllThatALaterObjectHasOtherwise) {
   ASSERT_EQ(ids.size(), 1U);
   const profd_python_layout& layout = python.layout();
   const unsigned bytecode = layout.code_units != 0 ? layout.code_units : layout.code_bytecode;
+  const unsigned parts = layout.code_parts;
   std::size_t expected = 1;
-  for (const unsigned field : {unsigned{layout.code_first_line}, unsigned{layout.code_name},
-                               unsigned{layout.code_file}, unsigned{layout.code_lines}, bytecode,
-                               unsigned{layout.code_version}}) {
+  for (const unsigned field :
+       {unsigned{layout.code_first_line}, unsigned{layout.code_name}, unsigned{layout.code_file},
+        unsigned{layout.code_lines}, bytecode, unsigned{layout.code_version}, parts,
+        parts == 0 ? 0 : parts + 8, parts == 0 ? 0 : parts + 16}) {
     if (field == 0) continue;
     std::uint32_t value = 0;
     ASSERT_TRUE(python.image().read(&value, sizeof(value), code + field));

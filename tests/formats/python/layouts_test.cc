@@ -62,6 +62,8 @@ TEST_P(PythonLayoutsTest, CodeAndTexts) {
   EXPECT_EQ(layout.code_lines, row_.lines);
   EXPECT_EQ(layout.code_units, row_.units);
   EXPECT_EQ(layout.code_version, row_.version);
+  const int parts = row_.minor == 11 ? 24 : 56;
+  EXPECT_EQ(layout.code_parts, row_.version != 0 ? 0 : parts);
   EXPECT_EQ(layout.object_type, 8);
   EXPECT_EQ(layout.str_length, 16);
   EXPECT_EQ(layout.str_state, 32);
