@@ -16,7 +16,8 @@ from cases import print_truth
 PR_SET_NAME = 15
 LETTERS = "abcdefghijklmnopqrstuvw"
 
-# Bodies of different sizes, so that freed blocks are used again by other kinds of objects too.
+# All are of one file and have one first line.
+FILE = "made.py"
 SOURCE = """
 def {name}(end, clock):
     {padding}
@@ -36,9 +37,12 @@ def names():
 
 
 def make(name, number):
+    """Bodies of one size for a while, so that names and line tables have used addresses too; then of different ones,
+    so that freed blocks are used again by other kinds of objects."""
     made = {}
-    source = SOURCE.format(name=name, padding="; ".join(["x = %d" % (number % 7)] * (1 + number % 5)))
-    exec(compile(source, name + ".py", "exec"), made)
+    lengths = 1 if number // len(LETTERS) % 2 == 0 else 1 + number % 5
+    source = SOURCE.format(name=name, padding="; ".join(["x = %d" % (number % 7)] * lengths))
+    exec(compile(source, FILE, "exec"), made)
     return made[name]
 
 
