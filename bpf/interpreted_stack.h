@@ -99,6 +99,7 @@ __noinline int profd_send_interpreted(__u32 sessions)
 		profd_walk_interpreter(scratch->walk.sp, 0, 0);
 	if (!scratch->walk.interpreted || at->begin == PROFD_BEGIN_NO_RUNTIME)
 		return 0;
+	profd_drop_doubtful(at);
 	__u32 begin = profd_begin_of(at);
 
 	profd_count_interpreted(counters, PROFD_INTERPRETED_STACKS, 1);

@@ -125,6 +125,9 @@ struct profd_interpreter {
 	/* The chain. */
 	__u64 frame;  /* the next one; 0: none */
 	__u64 cframe; /* of the current segment; 0: none */
+	/* Where the frames behind the first boundary begin, if that is in doubt: they are those of
+	 * the next native loop if its frame has this address too. 0: it is not, or was seen there. */
+	__u64 doubtful;
 	__u64 last_anchor;
 	__u32 end;	    /* profd_chain_end */
 	__u32 entry_count;
@@ -416,6 +419,25 @@ static __always_inline bool profd_add_boundary(struct profd_interpreter *at, __u
 	at->entry_count = (__u32)place + 1;
 	at->segment_count = (__u32)number + 1;
 	return true;
+}
+
+/* The native walk has met the loop of the next segment, from sp up to its CFA. */
+static __always_inline void profd_resolve_doubt(struct profd_interpreter *at, __u64 sp, __u64 cfa)
+{
+	if (at->met == 1 && at->doubtful - sp < cfa - sp)
+		at->doubtful = 0;
+}
+
+/* Drops all behind the first boundary where the native walk has not shown that it belongs there. */
+static __always_inline void profd_drop_doubtful(struct profd_interpreter *at)
+{
+	if (!at->doubtful || !at->frame_count)
+		return;
+	at->entry_count = 1;
+	at->segment_count = 1;
+	at->frame_count = 0;
+	at->unannounced = 0;
+	at->end = PROFD_CHAIN_NOT_CODE;
 }
 
 #endif

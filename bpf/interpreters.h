@@ -23,6 +23,7 @@ static __always_inline void profd_reset_chain(struct profd_interpreter *at)
 	at->thread = 0;
 	at->frame = 0;
 	at->cframe = 0;
+	at->doubtful = 0;
 	at->last_anchor = 0;
 	at->end = PROFD_CHAIN_FRAME_LIMIT;
 	at->entry_count = 0;
@@ -225,6 +226,7 @@ static __always_inline void profd_pass_anchors(struct profd_interpreter *at,
 		if (anchor >= sp && !is_met) {
 			boundary->position = walk->frames - 1;
 			is_met = true;
+			profd_resolve_doubt(at, sp, cfa);
 		}
 		at->met++;
 	}

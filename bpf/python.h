@@ -32,7 +32,9 @@ static __always_inline bool profd_python_is_in_prologue(const struct profd_inter
 }
 
 /* To the leaf frame by the thread's cframe. In the prologue the one before counts, and the loop
- * that begins is a segment without frames. */
+ * that begins is a segment without frames. The pointer to the one before may not be set either, as
+ * GCC stores it with the frame: what an earlier call has left there is in doubt until the native
+ * frame of the segment's loop has it. */
 static __always_inline __u32 profd_python_begin_by_cframe(struct profd_interpreter *at,
 							  const struct profd_python_layout *layout)
 {
@@ -41,6 +43,7 @@ static __always_inline __u32 profd_python_begin_by_cframe(struct profd_interpret
 		if (!profd_chain_read(at, &at->cframe, sizeof(at->cframe),
 				      at->cframe + layout->cframe_previous))
 			return PROFD_BEGIN_UNREADABLE;
+		at->doubtful = at->cframe;
 	}
 	if (!at->cframe)
 		return PROFD_BEGIN_DONE;

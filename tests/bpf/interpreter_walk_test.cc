@@ -486,6 +486,32 @@ TEST(InterpreterPrologueTest, TheCframeBeforeCountsWhileTheLoopBegins) {
     python.at().leaf_cfa = kStack + 0xc0;
     EXPECT_EQ(python.walk(), "|80 f+3 g+5 |100 h+1 |200") << minor;
     EXPECT_EQ(python.at().end, PROFD_CHAIN_COMPLETE);
+    EXPECT_EQ(python.at().doubtful, caller);
+  }
+}
+
+// The pointer to the cframe before is what an earlier call left, until the frame is set. Finds:
+// frames that are shown though the loop's frame has another cframe, or whatever frame has it.
+TEST(InterpreterPrologueTest, FramesAreDroppedUnlessTheNextLoopHasTheirCframe) {
+  for (const int mutation : {0, 1, 2}) {
+    Python python(11);
+    make_two_loops(python);
+    std::uint64_t caller = 0;
+    ASSERT_TRUE(python.image().read(&caller, 8, kThread + python.layout().tstate_cframe));
+    python.set_cframe(python.make_cframe(kStack + 0x80, 0x1234568, caller));
+    python.at().is_leaf = 1;
+    python.at().leaf_ip = kLoop + 0x40;
+    python.at().leaf_sp = kStack + 0x40;
+    python.at().leaf_cfa = kStack + 0xc0;
+    (void)python.walk();
+    python.at().met = mutation == 1 ? 2 : 1;
+    const std::uint64_t sp = mutation == 2 ? caller + 8 : kStack + 0xc0;
+    profd_resolve_doubt(&python.at(), sp, sp + 0x80);
+    profd_drop_doubtful(&python.at());
+    EXPECT_EQ(python.text(), mutation == 0 ? "|80 f+3 g+5 |100 h+1 |200" : "|80") << mutation;
+    EXPECT_EQ(python.at().end, mutation == 0 ? PROFD_CHAIN_COMPLETE : PROFD_CHAIN_NOT_CODE)
+        << mutation;
+    EXPECT_EQ(python.at().unannounced, mutation == 0 ? 3U : 0U);
   }
 }
 
