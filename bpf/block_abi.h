@@ -32,7 +32,8 @@ struct profd_block {
 	__u64 id;     /* CPU << 48 | a number of that CPU; never 0, never used again */
 	__u32 chance; /* of 2^32, with which the block was chosen; 0: it was certain */
 	__u32 state;  /* profd_block_state, never PROFD_BLOCK_NONE */
-	/* Of the thread's blocks since its last one that was sent: short ones that were not chosen. */
+	/* Of the thread's blocks since its last one that was sent: short ones that were not chosen.
+	 */
 	__u64 unsampled;
 	__u64 unsampled_ns;
 };
@@ -54,8 +55,8 @@ struct profd_block_end {
 /*
  * A block without user stack, followed by kernel_frames addresses, the leaf first, which begin
  * behind the scheduler. Sent through the ring (PROFD_RECORD_WHOLE_BLOCK) at the end of a block that
- * was not chosen, or whose start had no room, and that lasted at least profd_block_rate.long_ns; and
- * written by the iterator profd_open_blocks for each watched thread that is in a block now.
+ * was not chosen, or whose start had no room, and that lasted at least profd_block_rate.long_ns;
+ * and written by the iterator profd_open_blocks for each watched thread that is in a block now.
  */
 struct profd_whole_block {
 	struct profd_record_header header;
@@ -91,9 +92,9 @@ struct profd_block_term {
  */
 struct profd_block_counters {
 	struct profd_block_term blocked;
-	struct profd_block_term sampled;		/* chosen, and sent */
-	struct profd_block_term long_unsampled;		/* a profd_whole_block was sent */
-	struct profd_block_term short_unsampled;	/* neither: sampled ones stand for them */
+	struct profd_block_term sampled;	 /* chosen, and sent */
+	struct profd_block_term long_unsampled;	 /* a profd_whole_block was sent */
+	struct profd_block_term short_unsampled; /* neither: sampled ones stand for them */
 	/* No room: for the start of a short block, or for the profd_whole_block of a long one. */
 	struct profd_block_term lost[PROFD_LOSS_COUNT];
 };

@@ -46,7 +46,8 @@ struct profd_span {
 	__u32 buckets_at;
 	__u32 first_bucket;
 	__u32 bucket_count;
-	__u32 runtime; /* the interpreter in the file, by number; 0: none. Valid for all of `rows` */
+	__u32 runtime; /* the interpreter in the file, by number; 0: none. Valid for all of `rows`
+			*/
 };
 
 #define PROFD_SPANS 8

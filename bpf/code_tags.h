@@ -30,8 +30,8 @@ static __always_inline bool profd_is_announced(const struct profd_code_tags *tag
 	__u32 tag = profd_code_tag(id);
 
 	set *= PROFD_CODE_WAYS;
-	return tags->tags[set] == tag || tags->tags[set + 1] == tag ||
-	       tags->tags[set + 2] == tag || tags->tags[set + 3] == tag;
+	return tags->tags[set] == tag || tags->tags[set + 1] == tag || tags->tags[set + 2] == tag ||
+	       tags->tags[set + 3] == tag;
 }
 
 /* In an empty place of the set, or else in one that the id chooses. */

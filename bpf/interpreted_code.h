@@ -36,7 +36,7 @@ struct profd_code_bucket {
 
 struct profd_code_budgets {
 	struct profd_code_bucket cpu;
-	struct profd_code_bucket users; /* all but root */
+	struct profd_code_bucket users;				 /* all but root */
 	struct profd_code_bucket of_process[PROFD_CODE_BUCKETS]; /* by hash */
 };
 
@@ -146,8 +146,7 @@ __noinline int profd_send_code(__u32 place)
 	struct profd_code_tags *tags = profd_code_tags_now();
 	void *ring = profd_ring_here();
 
-	if (!profd_with_interpreters || !at || !scratch || !counters || !budgets || !tags ||
-	    !ring)
+	if (!profd_with_interpreters || !at || !scratch || !counters || !budgets || !tags || !ring)
 		return PROFD_CODE_OVER;
 	struct profd_sample *sample = &scratch->sample;
 	__u32 uid = profd_uid_of_current();

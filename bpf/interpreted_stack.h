@@ -116,10 +116,8 @@ __noinline int profd_send_interpreted(__u32 sessions)
 	bool was_sent = profd_send_stack(at, sample, sessions);
 
 	sample->interpreted = was_sent ? PROFD_INTERPRETED_SENT : PROFD_INTERPRETED_LOST;
-	profd_count_interpreted(counters,
-				was_sent ? PROFD_INTERPRETED_STACKS_SENT
-					 : PROFD_INTERPRETED_NO_ROOM,
-				1);
+	profd_count_interpreted(
+		counters, was_sent ? PROFD_INTERPRETED_STACKS_SENT : PROFD_INTERPRETED_NO_ROOM, 1);
 	return 0;
 }
 

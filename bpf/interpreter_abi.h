@@ -30,8 +30,8 @@ enum profd_slot_form {
 	PROFD_SLOT_NONE = 0,
 	PROFD_SLOT_KEY = 1,	    /* a pthread key: 4 bytes at the address `where` */
 	PROFD_SLOT_TLS = 2,	    /* the word at fsbase + where */
-	PROFD_SLOT_DYNAMIC_TLS = 3, /* the word at dtv[module] + offset + add, {module, offset} being
-				       two words at the address `where` (the relocated GOT) */
+	PROFD_SLOT_DYNAMIC_TLS = 3, /* the word at dtv[module] + offset + add, {module, offset}
+				       being two words at the address `where` (the relocated GOT) */
 	PROFD_SLOT_GLOBAL = 4,	    /* the word at the address `where`: one for the process */
 	PROFD_SLOT_FORM_COUNT,
 };
@@ -60,8 +60,8 @@ struct profd_loop_part {
 struct profd_runtime {
 	__u64 bias;	 /* p_offset - p_vaddr of the executable PT_LOAD; wraps around */
 	__u64 code_type; /* of the object whose address is the type of all code objects; 0: none */
-	/* The first slot is asked first: where it has no value, the second one. `where` is an address
-	 * as in the file (vaddr), or with PROFD_SLOT_TLS an offset. */
+	/* The first slot is asked first: where it has no value, the second one. `where` is an
+	 * address as in the file (vaddr), or with PROFD_SLOT_TLS an offset. */
 	__s64 slot[PROFD_SLOTS];
 	struct profd_loop_part loop[PROFD_LOOP_PARTS];
 	__s16 slot_add[PROFD_SLOTS];
@@ -95,8 +95,8 @@ enum profd_interpreted_entry_kind {
 #define PROFD_NOT_MET 0xffffffffu
 
 struct profd_interpreted_entry {
-	__u64 value;	/* of a frame: the id of its code, never 0; of a boundary: the anchor, 0: the
-			   interpreter has none, and the loop is known by its code (profd_loop_part) */
+	__u64 value; /* of a frame: the id of its code, never 0; of a boundary: the anchor, 0: the
+			interpreter has none, and the loop is known by its code (profd_loop_part) */
 	__u32 position; /* of a frame: Python: index of the 2-byte code unit, PHP: the line; of a
 			   boundary: index of the native frame among the sample's user frames */
 	__u32 kind;	/* profd_interpreted_entry_kind */
@@ -104,11 +104,12 @@ struct profd_interpreted_entry {
 
 /* Why the chain of interpreted frames ended. */
 enum profd_chain_end {
-	PROFD_CHAIN_COMPLETE = 0,    /* at the first frame of the thread, or of its greenlet */
-	PROFD_CHAIN_FRAME_LIMIT = 1, /* PROFD_MAX_INTERPRETED_FRAMES, _SEGMENTS, or time of one tick */
-	PROFD_CHAIN_UNREADABLE = 2,  /* memory that is not there */
-	PROFD_CHAIN_NOT_CODE = 3,    /* a frame whose code is none, or has no such position */
-	PROFD_CHAIN_DISORDERED = 4,  /* an anchor that is not above the one before */
+	PROFD_CHAIN_COMPLETE = 0, /* at the first frame of the thread, or of its greenlet */
+	PROFD_CHAIN_FRAME_LIMIT =
+		1, /* PROFD_MAX_INTERPRETED_FRAMES, _SEGMENTS, or time of one tick */
+	PROFD_CHAIN_UNREADABLE = 2, /* memory that is not there */
+	PROFD_CHAIN_NOT_CODE = 3,   /* a frame whose code is none, or has no such position */
+	PROFD_CHAIN_DISORDERED = 4, /* an anchor that is not above the one before */
 	PROFD_CHAIN_END_COUNT,
 };
 
@@ -123,8 +124,8 @@ struct profd_interpreted_stack {
 	__u16 entries; /* 1 to PROFD_MAX_INTERPRETED_ENTRIES */
 	__u8 kind;     /* profd_runtime_kind */
 	__u8 layout;
-	__u8 end;	 /* profd_chain_end */
-	__u8 of_block;	 /* 1: of a block (block_abi.h), 0: of a tick */
+	__u8 end;      /* profd_chain_end */
+	__u8 of_block; /* 1: of a block (block_abi.h), 0: of a tick */
 	__u8 reserved[6];
 };
 

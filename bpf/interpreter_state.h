@@ -89,8 +89,8 @@ enum profd_begin {
 };
 
 struct profd_code_memo {
-	__u64 code; /* 0: empty */
-	__u64 id;   /* 0: its frames are not shown */
+	__u64 code;  /* 0: empty */
+	__u64 id;    /* 0: its frames are not shown */
 	__u32 units; /* of bytecode, 0: unknown; PHP: the type of the function */
 	__u32 reserved;
 };
@@ -126,16 +126,18 @@ struct profd_interpreter {
 	__u64 frame;  /* the next one; 0: none */
 	__u64 cframe; /* of the current segment; 0: none */
 	/* Where the frames behind the first boundary begin, if that is in doubt: they are those of
-	 * the next native loop if its frame has this address too. 0: it is not, or was seen there. */
+	 * the next native loop if its frame has this address too. 0: it is not, or was seen there.
+	 */
 	__u64 doubtful;
 	__u64 last_anchor;
-	__u32 end;	    /* profd_chain_end */
+	__u32 end; /* profd_chain_end */
 	__u32 entry_count;
 	__u32 frame_count;
 	__u32 segment_count;
 	__u32 reads;
 	__u32 failed_reads;
-	__u32 unannounced; /* code objects that were not announced: the first of them in new_codes */
+	__u32 unannounced; /* code objects that were not announced: the first of them in new_codes
+			    */
 	__u32 met;	   /* segments whose anchor the native walk has passed */
 	__u32 place;	   /* in `window`, of the frame that was read last: bytes */
 	__u32 text_used;   /* bytes of `texts` */
@@ -158,7 +160,7 @@ struct profd_interpreter {
 	__u64 code[2 * 256 / 8];
 
 	struct profd_code_memo memo[PROFD_CODE_MEMO];
-	__u16 segments[PROFD_MAX_SEGMENTS]; /* their boundaries, in `entries` */
+	__u16 segments[PROFD_MAX_SEGMENTS];		      /* their boundaries, in `entries` */
 	struct profd_new_code new_codes[PROFD_MAX_NEW_CODES]; /* leaf first */
 
 	/* The record. */
@@ -212,8 +214,8 @@ static __always_inline bool profd_read_apart(struct profd_interpreter *at, __u64
 
 /* Reads the window that ends with a frame, of at most so many bytes: callers lie below it. Not
  * beyond the frame's page, as the one before may belong to somebody else, or be missing. */
-static __always_inline bool profd_read_window(struct profd_interpreter *at, __u64 frame,
-					      __u64 bytes, __u64 limit)
+static __always_inline bool profd_read_chain_window(struct profd_interpreter *at, __u64 frame,
+						    __u64 bytes, __u64 limit)
 {
 	__u64 start = frame + bytes - PROFD_CHAIN_WINDOW_BYTES;
 	__u64 page = frame & ~(PROFD_CHAIN_PAGE_BYTES - 1ULL);
@@ -224,8 +226,8 @@ static __always_inline bool profd_read_window(struct profd_interpreter *at, __u6
 	barrier_var(gap);
 	gap &= PROFD_CHAIN_WINDOW_BYTES - 1;
 	at->window_low = ~0ULL;
-	if (!profd_chain_read(at, (char *)at->window + gap,
-			      (__u32)(PROFD_CHAIN_WINDOW_BYTES - gap), start + gap))
+	if (!profd_chain_read(at, (char *)at->window + gap, (__u32)(PROFD_CHAIN_WINDOW_BYTES - gap),
+			      start + gap))
 		return false;
 	at->window_start = start;
 	at->window_low = start + gap;
@@ -257,9 +259,9 @@ static __always_inline bool profd_load_frame(struct profd_interpreter *at, __u64
 		return true;
 	}
 	if (is_near)
-		was_read = profd_read_window(at, frame, bytes,
-					     has_stack ? PROFD_NEAR_WINDOW_BYTES
-						       : PROFD_CHAIN_WINDOW_BYTES);
+		was_read = profd_read_chain_window(at, frame, bytes,
+						   has_stack ? PROFD_NEAR_WINDOW_BYTES
+							     : PROFD_CHAIN_WINDOW_BYTES);
 	else
 		was_read = profd_read_apart(at, frame, bytes);
 	if (!was_read)

@@ -102,8 +102,7 @@ static __always_inline __u32 profd_begin_chain(struct profd_interpreter *at)
 
 	if (failure)
 		return failure;
-	return at->runtime.kind == PROFD_RUNTIME_PHP ? profd_php_begin(at)
-						     : profd_python_begin(at);
+	return at->runtime.kind == PROFD_RUNTIME_PHP ? profd_php_begin(at) : profd_python_begin(at);
 }
 
 /* Leaves to the announcements what the walk has not taken. */

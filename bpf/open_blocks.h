@@ -139,7 +139,8 @@ int profd_open_blocks(struct bpf_iter__task *ctx)
 		profd_stamp_sleeper(thread, task, matched, state, now);
 		start_ns = *(volatile __u64 *)&thread->start_ns;
 	}
-	/* The clocks of two CPUs can be some nanoseconds apart, and a block may have begun since. */
+	/* The clocks of two CPUs can be some nanoseconds apart, and a block may have begun since.
+	 */
 	if (now < start_ns)
 		now = start_ns;
 	if (!start_ns || !profd_describe_block(whole, thread, task, start_ns, now))

@@ -124,8 +124,7 @@ static __always_inline bool profd_php_hash_string(struct profd_interpreter *at,
 /* The name of the class of the function that was read last; 0: it has none. False: it can't be
  * read. */
 static __always_inline bool profd_php_find_class(struct profd_interpreter *at,
-						 const struct profd_php_layout *layout,
-						 __u64 *name)
+						 const struct profd_php_layout *layout, __u64 *name)
 {
 	__u64 scope = profd_code_word(at, layout->function_scope);
 
@@ -143,8 +142,7 @@ static __always_inline __u64 profd_php_file(const struct profd_interpreter *at,
 }
 
 static __always_inline __u32 profd_php_first_line(const struct profd_interpreter *at,
-						  const struct profd_php_layout *layout,
-						  __u32 type)
+						  const struct profd_php_layout *layout, __u32 type)
 {
 	return profd_php_is_of_php(type) ? profd_code_half(at, layout->function_first_line) : 0;
 }

@@ -25,8 +25,8 @@ struct profd_php_layout {
 	__u16 frame_previous;
 	__u16 frame_bytes; /* how much of a frame holds all of the above */
 	/* zend_function, the code of a frame. */
-	__u16 function_type; /* a byte */
-	__u16 function_name; /* a zend_string; 0: the file's own code */
+	__u16 function_type;  /* a byte */
+	__u16 function_name;  /* a zend_string; 0: the file's own code */
 	__u16 function_scope; /* a zend_class_entry; 0: no class */
 	__u16 function_file;
 	__u16 function_first_line;

@@ -262,16 +262,15 @@ static __always_inline long profd_python_step(struct profd_interpreter *at)
 	}
 	if (!profd_load_frame(at, frame, layout->frame_bytes, layout->frames_are_near))
 		return 1;
-	bool is_boundary = layout->anchor >= PROFD_PYTHON_ENTRY_CFRAME &&
-			   profd_python_is_boundary(at, layout);
+	bool is_boundary =
+		layout->anchor >= PROFD_PYTHON_ENTRY_CFRAME && profd_python_is_boundary(at, layout);
 
 	at->frame = profd_frame_word(at, layout->frame_previous);
 	if (is_boundary && layout->anchor == PROFD_PYTHON_SHIM) {
 		at->last_read = callee; /* the frames around it lie close together */
 		return profd_python_pass_shim(at, frame);
 	}
-	__u64 address =
-		profd_frame_word(at, layout->frame_code) & ~(__u64)layout->pointer_tag_mask;
+	__u64 address = profd_frame_word(at, layout->frame_code) & ~(__u64)layout->pointer_tag_mask;
 
 	if (!profd_python_find_code(at, layout, address, &code))
 		return 1;
@@ -296,8 +295,8 @@ static __always_inline bool profd_python_add_str(struct profd_interpreter *at,
 	__u64 *start = &at->code[PROFD_TEXT_AT];
 	__u32 state_at = (__u32)layout->str_state - layout->str_length;
 
-	if (!address || !profd_chain_read(at, start, PROFD_PYTHON_STR_BYTES,
-					  address + layout->str_length))
+	if (!address ||
+	    !profd_chain_read(at, start, PROFD_PYTHON_STR_BYTES, address + layout->str_length))
 		return false;
 	__u64 state = at->code[PROFD_TEXT_AT + (state_at / 8 & 3)] >> (state_at & 4) * 8;
 	__u64 kind = state >> PROFD_PYTHON_STR_KIND_SHIFT & PROFD_PYTHON_STR_KIND_MASK;

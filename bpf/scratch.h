@@ -27,12 +27,12 @@ struct profd_walk {
 	/* A copy of the span that contains ip (spans.h): consecutive frames often share it. */
 	__u64 span_start;
 	__u64 span_bytes;
-	__u32 span_offset; /* of its start within the file region */
-	__u32 span_number; /* number of its table */
-	__u32 span_rows;   /* profd_rows */
+	__u32 span_offset;  /* of its start within the file region */
+	__u32 span_number;  /* number of its table */
+	__u32 span_rows;    /* profd_rows */
 	__u32 span_runtime; /* of profd_span */
-	__u32 span;	   /* index in profd_space.spans */
-	__u32 mapping;	   /* index in the sample's list of mapping ids */
+	__u32 span;	    /* index in profd_space.spans */
+	__u32 mapping;	    /* index in the sample's list of mapping ids */
 
 	__u32 signal_frames;
 	__u32 span_searches; /* spans that were not in the cache */

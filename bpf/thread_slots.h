@@ -40,10 +40,9 @@ static __always_inline bool profd_read_glibc_key(struct profd_interpreter *at, _
 	__u64 block = at->fsbase + PROFD_GLIBC_FIRST_KEYS;
 
 	if (key >= PROFD_GLIBC_BLOCK_KEYS &&
-	    !profd_read_word_at(at,
-				at->fsbase + PROFD_GLIBC_KEY_BLOCKS +
-					8 * (key / PROFD_GLIBC_BLOCK_KEYS),
-				&block))
+	    !profd_read_word_at(
+		    at, at->fsbase + PROFD_GLIBC_KEY_BLOCKS + 8 * (key / PROFD_GLIBC_BLOCK_KEYS),
+		    &block))
 		return false;
 	return !block ||
 	       profd_read_word_at(at, block + 16 * (key % PROFD_GLIBC_BLOCK_KEYS) + 8, value);

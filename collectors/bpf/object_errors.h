@@ -41,14 +41,16 @@ inline int discard_log(libbpf_print_level /*level*/, const char* /*format*/,
   const std::string_view text(log.data(), ::strnlen(log.data(), log.size()));
   if (forbids_reading_memory(text)) {
     return fail(ErrorCode::kUnsupported,
-                std::move(what) + ": the kernel does not let BPF read memory, as with lockdown "
-                                  "'confidentiality'",
+                std::move(what) +
+                    ": the kernel does not let BPF read memory, as with lockdown "
+                    "'confidentiality'",
                 "boot with lockdown=integrity; /sys/kernel/security/lockdown has the mode");
   }
   if (code == -ESRCH) {
     return fail(ErrorCode::kUnsupported,
-                std::move(what) + ": the kernel has no BTF (/sys/kernel/btf/vmlinux), or none of "
-                                  "what the programs use",
+                std::move(what) +
+                    ": the kernel has no BTF (/sys/kernel/btf/vmlinux), or none of "
+                    "what the programs use",
                 "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, and mount /sys");
   }
   std::string message = std::move(what) + ": " + std::strerror(-code);

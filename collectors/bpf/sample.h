@@ -115,7 +115,7 @@ struct BlockPart {
   std::uint64_t id = 0;                        // 0: no end follows
   std::uint32_t chance = 0;                    // of 2^32, that it was chosen; 0: certain
   profd_block_state state = PROFD_BLOCK_NONE;  // the sample is a tick
-  std::uint64_t unsampled = 0;  // of its thread before it, as in struct profd_block
+  std::uint64_t unsampled = 0;                 // of its thread before it, as in struct profd_block
   std::uint64_t unsampled_ns = 0;
 
   bool is_ongoing = false;   // it has not ended: the value is that up to the session's end

@@ -18,9 +18,9 @@
 namespace profd {
 namespace {
 
-constexpr std::array kSharedMaps = {"profd_filter",  "profd_targets", "profd_comms",
-                                    "profd_uids",    "profd_cgroups", "profd_tables",
-                                    "profd_arenas",  "profd_rules",   "profd_rings"};
+constexpr std::array kSharedMaps = {"profd_filter", "profd_targets", "profd_comms",
+                                    "profd_uids",   "profd_cgroups", "profd_tables",
+                                    "profd_arenas", "profd_rules",   "profd_rings"};
 
 // Shared as well, where both read interpreted frames.
 constexpr std::array kSharedInterpreterMaps = {"profd_runtimes", "profd_layouts",

@@ -154,7 +154,7 @@ struct InterpretedCodes::Parts {
   Process* last = nullptr;
   std::uint64_t next_order = 0;
   std::size_t bytes_of_users = 0;
-  std::map<std::uint32_t, std::size_t> bytes_of_user{};  // not of root
+  std::map<std::uint32_t, std::size_t> bytes_of_user{};      // not of root
   std::map<std::uint32_t, std::uint64_t> refused_of_user{};  // since the last tick
   ProcessKey last_asked{};
   CodeStats stats{};
@@ -248,8 +248,7 @@ bool InterpretedCodes::Parts::keep(Process& process, std::uint32_t number, const
   if (!has_room(process.user, more + kept->bytes() + kSharedBytes)) return false;
   if (more != 0) process.files.insert(file);
   const std::size_t block = block_of(number);
-  const bool is_block_shared =
-      block < process.shared_blocks.size() && process.shared_blocks[block];
+  const bool is_block_shared = block < process.shared_blocks.size() && process.shared_blocks[block];
   own_table(process).set(number, kept, is_block_shared);
   if (is_block_shared) process.shared_blocks[block] = false;
   charge(process, more + kept->bytes() + kSharedBytes);
@@ -259,8 +258,7 @@ bool InterpretedCodes::Parts::keep(Process& process, std::uint32_t number, const
 }
 
 // Those that were asked for go to the end, so that all have their turn.
-void InterpretedCodes::Parts::ask_again(Process& process, std::uint32_t now_ms,
-                                        std::size_t& left) {
+void InterpretedCodes::Parts::ask_again(Process& process, std::uint32_t now_ms, std::size_t& left) {
   constexpr std::chrono::milliseconds kWait = kAskAgain;
   std::vector<Unannounced> asked;
   std::size_t kept = 0;

@@ -62,7 +62,7 @@ class InterpretedTable {
 
   // Null: not announced, or 0, or beyond the last one.
   [[nodiscard]] const KeptCode* find(std::uint32_t number) const;
-  [[nodiscard]] std::uint32_t size() const { return size_; }  // numbers so far
+  [[nodiscard]] std::uint32_t size() const { return size_; }       // numbers so far
   [[nodiscard]] profd_runtime_kind kind() const { return kind_; }  // of the latest announcement
 
   // The others are not for workers, and only for a table that none has: InterpretedCodes copies a
@@ -80,12 +80,12 @@ class InterpretedTable {
 
 struct CodeStats {
   std::uint64_t processes = 0;
-  std::uint64_t codes = 0;       // announced, that are kept
-  std::uint64_t bytes = 0;       // of memory, an upper bound
-  std::uint64_t announced = 0;   // records, since the start
-  std::uint64_t repeated = 0;    // of these, that were known: of two CPUs at once
-  std::uint64_t refused = 0;     // ids and records without room
-  std::uint64_t asked_again = 0; // ids that were not announced within kAskAgain
+  std::uint64_t codes = 0;        // announced, that are kept
+  std::uint64_t bytes = 0;        // of memory, an upper bound
+  std::uint64_t announced = 0;    // records, since the start
+  std::uint64_t repeated = 0;     // of these, that were known: of two CPUs at once
+  std::uint64_t refused = 0;      // ids and records without room
+  std::uint64_t asked_again = 0;  // ids that were not announced within kAskAgain
 };
 
 class InterpretedCodes {

@@ -150,8 +150,7 @@ bool Runtimes::is_loop(const FileKey& file, std::uint64_t offset) const {
 
 profd_runtime_kind Runtimes::kind_of(const FileKey& file) const {
   const profd_runtime* const runtime = parts_->find(file);
-  return runtime == nullptr ? PROFD_RUNTIME_NONE
-                            : static_cast<profd_runtime_kind>(runtime->kind);
+  return runtime == nullptr ? PROFD_RUNTIME_NONE : static_cast<profd_runtime_kind>(runtime->kind);
 }
 
 std::vector<InterpreterFile> Runtimes::list() const {

@@ -19,10 +19,12 @@ namespace profd {
 // The names of profd_interpreter_count.
 [[nodiscard]] constexpr std::string_view name_of_interpreter_count(std::size_t count) {
   constexpr std::array<std::string_view, PROFD_INTERPRETER_COUNTS> kNames = {
-      "stacks",      "stacks_sent", "no_thread_state", "state_mismatch",
-      "unreadable_state", "no_room", "frames",      "frame_limit",
-      "unreadable",  "not_code",    "disordered",      "codes_sent",
-      "rate",        "codes_no_room", "name_absent",   "name_cut"};
+      "stacks",         "stacks_sent",      "no_thread_state",
+      "state_mismatch", "unreadable_state", "no_room",
+      "frames",         "frame_limit",      "unreadable",
+      "not_code",       "disordered",       "codes_sent",
+      "rate",           "codes_no_room",    "name_absent",
+      "name_cut"};
   return count < kNames.size() ? kNames[count] : "unknown";
 }
 

@@ -206,14 +206,14 @@ void weave(std::span<const std::uint64_t> native, bool is_complete, const Interp
   words.reserve(native.size() + stack.entries.size());
   const Entries entries(stack.entries);
   std::vector<StackSegment> segments = segments_of(entries);
-  const bool from_root = may_pair_from_root(stack, is_complete, segments) &&
-                         pair_from_root(native, is_loop, segments);
+  const bool from_root =
+      may_pair_from_root(stack, is_complete, segments) && pair_from_root(native, is_loop, segments);
   if (!from_root) pair_by_boundaries(native, entries, is_loop, segments);
   Weaver weaver(number_of, words, counts);
   add_all(native, entries, segments, weaver);
   ++counts.stacks;
-  counts.unanchored += static_cast<std::uint64_t>(
-      std::ranges::count_if(segments, [](const StackSegment& segment) {
+  counts.unanchored +=
+      static_cast<std::uint64_t>(std::ranges::count_if(segments, [](const StackSegment& segment) {
         return segment.loop == kNotOnStack && segment.has_frames();
       }));
   counts.loops_without_segment += loops_without_segment(native, from_root, segments, is_loop);

@@ -193,7 +193,7 @@ struct OpenBlocks::Parts {
   Blocks blocks{};
   std::map<ProcessKey, std::size_t> blocks_of_process{};
   std::unordered_map<std::uint32_t, std::uint64_t> block_of_thread{};  // the latest one
-  std::unordered_map<std::uint32_t, UnsampledBalance> balances{};  // by thread
+  std::unordered_map<std::uint32_t, UnsampledBalance> balances{};      // by thread
   // Ends whose block has not arrived, by its id.
   std::unordered_map<std::uint64_t, std::uint64_t> ends{};
   std::deque<Waiting> new_ends{};

@@ -5,7 +5,8 @@
 namespace profd {
 namespace {
 
-// Of what is owed, in each sample: small, so that it hardly depends on the sample which stack gets it.
+// Of what is owed, in each sample: small, so that it hardly depends on the sample which stack gets
+// it.
 constexpr double kPart = 1.0 / 8;
 
 double take_factor(double& owed, double value) {

@@ -1,10 +1,11 @@
 // What a thread's samples by weight stand for beside themselves, against what the kernel side
 // counted of the thread's blocks between its samples.
 //
-// Weights are right in the mean, but the blocks that are chosen are few, and taking their stack makes
-// them some microseconds longer than those that they stand for. So a part of what the samples before
-// had too much or too little is made up for by each sample: the sum of a thread's samples stays within
-// some of them of the kernel's, however many there are, and the stacks keep their shares.
+// Weights are right in the mean, but the blocks that are chosen are few, and taking their stack
+// makes them some microseconds longer than those that they stand for. So a part of what the samples
+// before had too much or too little is made up for by each sample: the sum of a thread's samples
+// stays within some of them of the kernel's, however many there are, and the stacks keep their
+// shares.
 
 #pragma once
 
@@ -23,8 +24,8 @@ class UnsampledBalance {
   // What the thread had unsampled before a sample, since the one before that.
   void add(const BlockTerm& unsampled);
 
-  // For a sample that stands for so many blocks and nanoseconds beside itself by its weight. Both are
-  // above 0.
+  // For a sample that stands for so many blocks and nanoseconds beside itself by its weight. Both
+  // are above 0.
   [[nodiscard]] Factors take(double blocks, double ns);
 
  private:

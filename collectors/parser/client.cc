@@ -227,8 +227,7 @@ std::span<const RawCode> codes_of_request(std::span<const RawCode> codes) {
   return codes.first(count);
 }
 
-Result<DecodedCodes> ParserClient::decode_part(Children& children,
-                                               std::span<const RawCode> codes) {
+Result<DecodedCodes> ParserClient::decode_part(Children& children, std::span<const RawCode> codes) {
   const auto sealed =
       sandbox::make_sealed(sandbox::encode(CodeRequest{.codes = {codes.begin(), codes.end()}}));
   if (!sealed) return sealed.error();

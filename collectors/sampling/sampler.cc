@@ -415,8 +415,7 @@ bool KernelSampler::advance_lists() {
       const bool is_taken = take_open_list(place);
       if (place.waits_for_list()) place.is_listed = is_taken;
       has_more = has_more || !place.listing.blocks.empty();
-    } else if (place.waits_for_list() &&
-               programs_->grace_periods().is_over(*place.grace_period)) {
+    } else if (place.waits_for_list() && programs_->grace_periods().is_over(*place.grace_period)) {
       ask_for_list(place);
       place.is_listed = !place.open_list.valid();
     }

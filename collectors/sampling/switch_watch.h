@@ -98,7 +98,7 @@ class SwitchWatch {
   Loaded closing_;
   std::future<bool> detaching_;
   std::optional<std::uint64_t> last_runs_;  // a grace period
-  std::optional<Error> failure_;  // of the last load
+  std::optional<Error> failure_;            // of the last load
   Clock::time_point failed_at_{};
   std::optional<WalkRate> walk_rate_;  // of these programs
   Clock::time_point next_rate_{};

@@ -55,7 +55,7 @@ struct LoadResult {
   std::string content;                 // a name of what the table is made from
   std::unique_ptr<LoadedTable> table;  // null: refused
   TableRefusal refusal = TableRefusal::kVanished;
-  EncodeTable encode{};  // of JIT code: what made the table; its end is awaited elsewhere
+  EncodeTable encode{};    // of JIT code: what made the table; its end is awaited elsewhere
   FoundRuntime runtime{};  // the interpreter in the file; also where the table is refused
 };
 

@@ -99,8 +99,7 @@ class LoopsOfSample {
   // Of a return address, that of the call.
   [[nodiscard]] static std::uint64_t address_of(std::uint64_t word) {
     const UserFrame frame = UserFrame::from_word(word);
-    const bool is_exact =
-        frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
+    const bool is_exact = frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
     return is_exact ? frame.address : frame.address - 1;
   }
 
@@ -137,10 +136,9 @@ Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, Map
   auto loader =
       TableLoader::start({.cache_directory = options.cache_directory, .debug_root = kDebugRoot});
   if (!loader) return loader.error();
-  std::unique_ptr<Unwinding> unwinding(
-      new Unwinding(files, std::move(*maps),
-                    std::make_unique<Runtimes>(std::move(*interpreter_maps)), std::move(*loader),
-                    options, next));
+  std::unique_ptr<Unwinding> unwinding(new Unwinding(
+      files, std::move(*maps), std::make_unique<Runtimes>(std::move(*interpreter_maps)),
+      std::move(*loader), options, next));
   unwinding->load_vdso();
   unwinding->load_running_code(programs);
   return unwinding;

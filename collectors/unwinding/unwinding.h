@@ -85,9 +85,8 @@ class Unwinding {
   [[nodiscard]] const Runtimes& runtimes() const { return *runtimes_; }
 
  private:
-  Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
-            std::unique_ptr<Runtimes> runtimes, std::unique_ptr<TableLoader> loader,
-            const UnwindingOptions& options, SampleSink& next);
+  Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps, std::unique_ptr<Runtimes> runtimes,
+            std::unique_ptr<TableLoader> loader, const UnwindingOptions& options, SampleSink& next);
   void on(const SampleView& sample) noexcept;
   void on(const DeferredSampleView& sample) noexcept;
   void on(const MappingView& mapping) noexcept;
@@ -139,7 +138,7 @@ class Unwinding {
 
   MappedFiles& files_;
   UserRefusals* refusals_;
-  InterpretedCodes* codes_;  // null: stacks have native frames only
+  InterpretedCodes* codes_;             // null: stacks have native frames only
   std::unique_ptr<Runtimes> runtimes_;  // of the files in tables_
   UnwindTables tables_;
   ProcessMappings mappings_;

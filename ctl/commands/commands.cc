@@ -12,9 +12,9 @@ namespace {
 std::vector<std::unique_ptr<Subcommand>> make_subcommands() {
   std::vector<std::unique_ptr<Subcommand>> subcommands;
   for (const auto make :
-       {make_start,  make_stop,    make_dump,  make_record,    make_top,  make_history,
-        make_ps,     make_report,  make_flame, make_diff,      make_web,  make_view,
-        make_export, make_convert, make_ship,  make_debuginfo, make_list, make_events,
+       {make_start,  make_stop,    make_dump,   make_record,      make_top,  make_history,
+        make_ps,     make_report,  make_flame,  make_diff,        make_web,  make_view,
+        make_export, make_convert, make_ship,   make_debuginfo,   make_list, make_events,
         make_status, make_config,  make_doctor, make_ask_runtimes}) {
     subcommands.push_back(make());
   }

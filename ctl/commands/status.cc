@@ -180,10 +180,10 @@ void print_interpreters(const StatusInfo::Interpreters& interpreters, std::ostre
     return;
   }
   out << "runtimes   " << counted(interpreters.known, "interpreter") << ", "
-      << counted(interpreters.stacks, "stack") << " with "
-      << counted(interpreters.frames, "frame") << " of their code; "
-      << counted(interpreters.codes, "code object") << " known in " << interpreters.processes
-      << " processes, " << bytes_text(interpreters.bytes) << " of memory\n";
+      << counted(interpreters.stacks, "stack") << " with " << counted(interpreters.frames, "frame")
+      << " of their code; " << counted(interpreters.codes, "code object") << " known in "
+      << interpreters.processes << " processes, " << bytes_text(interpreters.bytes)
+      << " of memory\n";
   if (!interpreters.lost.empty()) {
     out << "           not whole: " << counts_text(interpreters.lost) << "\n";
   }

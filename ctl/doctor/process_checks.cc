@@ -117,8 +117,7 @@ CheckPoint check_interpreter(const StatusInfo::Interpreters::File& interpreter) 
   if (interpreter.verdict == "known") {
     return {"runtime", CheckState::kOk, interpreter.runtime + ": its functions have names"};
   }
-  const auto* const refusal =
-      std::ranges::find(kRefusals, interpreter.verdict, &Refusal::verdict);
+  const auto* const refusal = std::ranges::find(kRefusals, interpreter.verdict, &Refusal::verdict);
   const bool is_known = refusal != kRefusals.end();
   const bool is_python = interpreter.runtime.starts_with("python");
   const bool has_remedy = is_known && (is_python || refusal->remedy != kPerfJit);

@@ -51,9 +51,8 @@ std::string text_of(const std::vector<AskedJvm>& asked) {
     answered += (count++ == 0 ? "" : ", ") + name_of_jvm(jvm);
   }
   if (asked.empty()) return {};
-  std::string text = std::to_string(count) +
-                     (count == 1 ? " JVM has written its symbols"
-                                 : " JVMs have written their symbols");
+  std::string text = std::to_string(count) + (count == 1 ? " JVM has written its symbols"
+                                                         : " JVMs have written their symbols");
   if (count != 0) text += ": " + answered;
   return text + refused;
 }

@@ -37,7 +37,7 @@ class JvmAsker {
   // ask_for_perf_map(), but in tests.
   using Ask = std::function<Result<void>(pid_t pid)>;
 
-  static constexpr double kMinCpuPercent = 5;   // of one CPU, in the window
+  static constexpr double kMinCpuPercent = 5;  // of one CPU, in the window
   static constexpr std::size_t kMaxOfTurn = 32;
   static constexpr std::chrono::minutes kPause{10};  // after a refusal
 

@@ -145,8 +145,7 @@ void add_interpreters(MetricsText& out, const StatusInfo::Interpreters& interpre
               interpreters.refused);
   out.counter("profd_interpreted_stacks_total", "Stacks that met an interpreter.",
               interpreters.stacks);
-  out.counter("profd_interpreted_frames_total", "Frames of interpreted code.",
-              interpreters.frames);
+  out.counter("profd_interpreted_frames_total", "Frames of interpreted code.", interpreters.frames);
   out.counter("profd_interpreted_lost_total",
               "Interpreted stacks, frames and announcements of code that are not whole.", "reason",
               interpreters.lost);

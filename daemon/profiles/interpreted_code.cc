@@ -31,8 +31,7 @@ constexpr std::uint64_t kMaxLineOffset = std::numeric_limits<std::uint32_t>::max
 
 // The numbers that the stacks of a process have, each once, in the order of their first stack.
 std::vector<std::uint32_t> numbers_of(
-    const ProcessSnapshot& process,
-    boost::unordered_flat_map<std::uint32_t, std::size_t>& index) {
+    const ProcessSnapshot& process, boost::unordered_flat_map<std::uint32_t, std::size_t>& index) {
   std::vector<std::uint32_t> numbers;
   const StackTable& table = process.samples.stacks;
   for (const StackTable::Stack& stack : table.stacks()) {
@@ -227,9 +226,8 @@ JitImageFunction image_function(const InterpretedFunctions::Function& function,
     const std::uint64_t offset = kBytesOfUnit * line.position;
     if (offset >= function.bytes || offset > kMaxLineOffset) break;
     if (offset == 0 && !is_started) continue;
-    made.lines.push_back({.code_offset = static_cast<std::uint32_t>(offset),
-                          .line = line.line,
-                          .file = file});
+    made.lines.push_back(
+        {.code_offset = static_cast<std::uint32_t>(offset), .line = line.line, .file = file});
   }
   return made;
 }

@@ -37,7 +37,7 @@ class InterpretedFunctions {
     std::uint32_t start_line = 0;
     std::uint8_t kind = PROFD_RUNTIME_NONE;  // profd_runtime_kind; NONE: not announced
     DecodedCode code;                        // its texts are printable
-    bool has_name = false;  // false: kUnnamedCode or kCodeOverShare
+    bool has_name = false;                   // false: kUnnamedCode or kCodeOverShare
   };
 
   InterpretedFunctions() = default;

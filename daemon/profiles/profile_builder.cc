@@ -136,9 +136,8 @@ class Builder {
       const PcKind kind = kind_of_frame(words, i);
       const bool is_jit =
           built_.jit && !functions.empty() && functions[i] != JitSamples::kNoFunction;
-      const bool is_repeated =
-          is_jit &&
-          interpreted_.is_repeated_by(words, i, process_.jit->functions[functions[i]].name);
+      const bool is_repeated = is_jit && interpreted_.is_repeated_by(
+                                             words, i, process_.jit->functions[functions[i]].name);
       if (is_repeated) continue;
       frames.push_back(is_jit ? Frame{built_.jit->part.place(functions[i], frame.address), kind}
                               : user_frame(stack, frame, kind));

@@ -43,8 +43,8 @@ struct SessionSnapshot {
   // The caller may not see kernel addresses: each run of kernel frames becomes one frame,
   // `[kernel]`.
   bool hide_kernel = false;
-  std::vector<ProcessSnapshot> processes;      // those with samples, by pid and start
-  std::vector<BpfFunction> bpf_functions{};    // when the samples ended
+  std::vector<ProcessSnapshot> processes;    // those with samples, by pid and start
+  std::vector<BpfFunction> bpf_functions{};  // when the samples ended
   // The files with an interpreter (Sampler::interpreters): parts of a loop may have no symbol.
   std::map<FileKey, profd_runtime> interpreters{};
   std::optional<ThreadNames> threads{};        // of the stacks; none: threads are not distinguished

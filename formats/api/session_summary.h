@@ -88,11 +88,11 @@ struct ProfileSummary {
   std::uint64_t user_samples = 0;  // with a user stack
   // Of user_samples, those whose stack reaches the entry function of the program or thread.
   std::uint64_t complete_samples = 0;
-  std::uint64_t kernel_only_samples = 0;  // kernel threads, and ticks in exit or exec
-  CountsByReason incomplete;              // the rest of user_samples, by the reason
-  std::optional<std::string> unit;        // systemd unit, from the cgroup
-  std::optional<std::string> container;   // container id, from the cgroup
-  std::optional<JitNames> jit;            // none: no sample has a frame in JIT code
+  std::uint64_t kernel_only_samples = 0;          // kernel threads, and ticks in exit or exec
+  CountsByReason incomplete;                      // the rest of user_samples, by the reason
+  std::optional<std::string> unit;                // systemd unit, from the cgroup
+  std::optional<std::string> container;           // container id, from the cgroup
+  std::optional<JitNames> jit;                    // none: no sample has a frame in JIT code
   std::optional<InterpretedNames> interpreted{};  // none: likewise, and no interpreter is refused
 
   friend bool operator==(const ProfileSummary&, const ProfileSummary&) = default;

@@ -125,8 +125,8 @@ std::optional<Elf64_Sym> ExportedSymbols::find_by_gnu_hash(std::string_view name
   const std::uint64_t bloom_at = gnu_hash_ + sizeof header;
   std::uint64_t bloom = 0;
   if (!read(bloom_at + hash / 64 % bloom_words * sizeof bloom, bloom)) return std::nullopt;
-  const std::uint64_t bits =
-      std::uint64_t{1} << hash % 64 | std::uint64_t{1} << (hash >> shift % 32) % 64;
+  const std::uint64_t bits = std::uint64_t{1} << hash % 64 | std::uint64_t{1}
+                                                                 << (hash >> shift % 32) % 64;
   if ((bloom & bits) != bits) return std::nullopt;
   const std::uint64_t buckets_at = bloom_at + std::uint64_t{bloom_words} * sizeof bloom;
   std::uint32_t symbol = 0;
@@ -169,10 +169,9 @@ std::optional<Elf64_Rela> ExportedSymbols::relocation_of(std::uint64_t vaddr) co
   std::vector<Elf64_Rela> part(kPartEntries);
   for (std::uint64_t first = 0; first < count; first += part.size()) {
     const std::size_t wanted = std::min<std::uint64_t>(part.size(), count - first);
-    const std::size_t there =
-        file_->read_loaded(relocations_ + first * sizeof(Elf64_Rela), part.data(),
-                           wanted * sizeof(Elf64_Rela)) /
-        sizeof(Elf64_Rela);
+    const std::size_t there = file_->read_loaded(relocations_ + first * sizeof(Elf64_Rela),
+                                                 part.data(), wanted * sizeof(Elf64_Rela)) /
+                              sizeof(Elf64_Rela);
     const auto relocations = std::span(part).first(there);
     const auto found = std::ranges::find(relocations, vaddr, &Elf64_Rela::r_offset);
     if (found != relocations.end()) return *found;
@@ -209,9 +208,8 @@ bool ExportedSymbols::is_tls_module(std::uint64_t vaddr) const {
 }
 
 bool ExportedSymbols::needs(std::string_view library_prefix) const {
-  return std::ranges::any_of(needed_, [&](std::uint64_t string) {
-    return has_text(string, library_prefix, false);
-  });
+  return std::ranges::any_of(
+      needed_, [&](std::uint64_t string) { return has_text(string, library_prefix, false); });
 }
 
 std::vector<std::optional<Elf64_Sym>> find_in_symtab(const CodeFile& file,

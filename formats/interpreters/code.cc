@@ -26,8 +26,7 @@ bool is_valid(const DecodedCode& code) {
 std::uint32_t line_at(const DecodedCode& code, std::uint32_t position) {
   if (code.lines.empty()) return 0;
   if (position == PROFD_NO_POSITION) return code.lines.front().line;
-  const auto next =
-      std::ranges::upper_bound(code.lines, position, {}, &InterpretedLine::position);
+  const auto next = std::ranges::upper_bound(code.lines, position, {}, &InterpretedLine::position);
   return next == code.lines.begin() ? 0 : std::prev(next)->line;
 }
 

@@ -58,8 +58,8 @@ class Placer {
     if (ran != last_moved_ran_) next_moved_ += 2 * kMaxSectionGap;
     last_moved_ran_ = ran;
     const std::uint64_t address = next_moved_;
-    next_moved_ = (address + function.bytes + 2 * kMovedAlignment - 1) / kMovedAlignment *
-                  kMovedAlignment;
+    next_moved_ =
+        (address + function.bytes + 2 * kMovedAlignment - 1) / kMovedAlignment * kMovedAlignment;
     return address;
   }
 

@@ -1,13 +1,13 @@
 #include "formats/php/recognize.h"
 
-#include <string.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <string.h>
 
 #include "formats/elf/elf_tables.h"
 #include "formats/elf/exported_symbols.h"

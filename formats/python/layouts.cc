@@ -160,12 +160,11 @@ constexpr std::array<CheckedOffsets, 3> kPlacesOfOffsets = {{
 // .co_code_adaptive; pyobject.ob_type; bytes_object.ob_sval; unicode_object.state, .length and
 // .asciiobject_size.
 constexpr CheckedOffsets checked_offsets(const profd_python_layout& layout) {
-  return {layout.tstate_frame,    layout.tstate_thread_id, layout.frame_previous,
-          layout.frame_code,      layout.frame_position,   layout.frame_boundary,
-          layout.code_file,       layout.code_name,        layout.code_qualname,
-          layout.code_lines,      layout.code_first_line,  layout.code_text,
-          layout.object_type,     layout.bytes_data,       layout.str_state,
-          layout.str_length,      layout.str_ascii};
+  return {layout.tstate_frame,   layout.tstate_thread_id, layout.frame_previous,  layout.frame_code,
+          layout.frame_position, layout.frame_boundary,   layout.code_file,       layout.code_name,
+          layout.code_qualname,  layout.code_lines,       layout.code_first_line, layout.code_text,
+          layout.object_type,    layout.bytes_data,       layout.str_state,       layout.str_length,
+          layout.str_ascii};
 }
 
 }  // namespace

@@ -48,9 +48,7 @@ class Lines {
   std::vector<InterpretedLine> lines_;
 };
 
-std::int64_t signed_byte(Cursor& at) {
-  return static_cast<std::int8_t>(at.read<std::uint8_t>());
-}
+std::int64_t signed_byte(Cursor& at) { return static_cast<std::int8_t>(at.read<std::uint8_t>()); }
 
 // co_lnotab: from a byte on, its line is that of the byte before and the delta (PyCode_Addr2Line).
 void read_deltas(Cursor at, std::int64_t line, Lines& lines) {
@@ -72,8 +70,7 @@ void read_ranges(Cursor at, std::int64_t line, Lines& lines) {
     const std::int64_t delta = signed_byte(at);
     if (!at.ok()) break;
     if (delta != kNoLine) line += delta;
-    const bool is_added =
-        bytes == 0 || lines.add(byte / kUnitBytes, delta == kNoLine ? 0 : line);
+    const bool is_added = bytes == 0 || lines.add(byte / kUnitBytes, delta == kNoLine ? 0 : line);
     if (!is_added) return;
     byte += bytes;
   }

@@ -63,10 +63,10 @@ RegisterValue moved(RegisterValue from, std::int64_t by) {
 
 struct Instruction {
   std::uint16_t opcode = 0;
-  bool is_wide = false;         // of 64 bits
-  bool is_in_thread = false;    // the memory operand is relative to fsbase
-  bool is_memory = false;       // the operand, else it is the register `operand`
-  bool is_relative = false;     // to the next instruction
+  bool is_wide = false;       // of 64 bits
+  bool is_in_thread = false;  // the memory operand is relative to fsbase
+  bool is_memory = false;     // the operand, else it is the register `operand`
+  bool is_relative = false;   // to the next instruction
   bool has_index = false;
   bool has_base = false;     // the register `operand`
   std::uint8_t reg = 0;      // the register of ModRM.reg
@@ -88,11 +88,11 @@ enum class Form : std::uint8_t {
 };
 
 Form form_of_two_bytes(unsigned second) {
-  if (second == 0x0b) return Form::kPlain;                      // ud2
-  if (second == 0x1e || second == 0x1f) return Form::kOperand;  // endbr64, nop
-  if (second >= 0x40 && second <= 0x4f) return Form::kOperand;  // cmovcc
-  if (second >= 0x80 && second <= 0x8f) return Form::kInt;      // jcc
-  if (second >= 0x90 && second <= 0x9f) return Form::kOperand;  // setcc
+  if (second == 0x0b) return Form::kPlain;                                     // ud2
+  if (second == 0x1e || second == 0x1f) return Form::kOperand;                 // endbr64, nop
+  if (second >= 0x40 && second <= 0x4f) return Form::kOperand;                 // cmovcc
+  if (second >= 0x80 && second <= 0x8f) return Form::kInt;                     // jcc
+  if (second >= 0x90 && second <= 0x9f) return Form::kOperand;                 // setcc
   constexpr std::array<unsigned, 5> kOthers = {0xaf, 0xb6, 0xb7, 0xbe, 0xbf};  // imul, movzx, movsx
   return std::ranges::find(kOthers, second) == kOthers.end() ? Form::kUnknown : Form::kOperand;
 }

@@ -57,9 +57,10 @@ enum class NameSource : std::uint8_t {
 inline constexpr std::size_t kNameSources = 20;
 // As in JSON and metrics.
 inline constexpr std::array<std::string_view, kNameSources> kNameSourceTexts{
-    "symtab",     "debug_file", "minidebuginfo", "dynsym",     "plt",       "go",     "dwarf",
-    "jit",        "interpreted", "kernel",       "vdso",       "window",    "gap",    "no_symbols",
-    "no_file",    "refused",    "over_budget",   "no_mapping", "anonymous", "not_readable"};
+    "symtab",  "debug_file",  "minidebuginfo", "dynsym",      "plt",
+    "go",      "dwarf",       "jit",           "interpreted", "kernel",
+    "vdso",    "window",      "gap",           "no_symbols",  "no_file",
+    "refused", "over_budget", "no_mapping",    "anonymous",   "not_readable"};
 static_assert(static_cast<std::size_t>(NameSource::kNotReadable) + 1 == kNameSources);
 
 [[nodiscard]] constexpr std::string_view text_of(NameSource source) {

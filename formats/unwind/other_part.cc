@@ -70,9 +70,8 @@ std::vector<HitFunction> hit_functions(std::span<const CfiFunction> functions,
                                        const std::vector<std::uint64_t>& targets) {
   std::vector<HitFunction> hit;
   for (const std::uint64_t target : targets) {
-    const auto after = std::ranges::upper_bound(functions, target, {}, [](const CfiFunction& f) {
-      return std::uint64_t{f.offset};
-    });
+    const auto after = std::ranges::upper_bound(
+        functions, target, {}, [](const CfiFunction& f) { return std::uint64_t{f.offset}; });
     if (after == functions.begin()) continue;
     const CfiFunction& function = *std::prev(after);
     if (target == function.offset || target - function.offset >= function.bytes) continue;

@@ -124,9 +124,8 @@ TEST_F(BlockWindowsTest, ABlockThatGoesOnIsInEachPartOfASession) {
     sampler_->list_blocks(slot);
     collect_until([&] { return !sampler_->is_listing_blocks(slot); });
     const OngoingBlocks copy = sampler_->ongoing_blocks(slot);
-    const auto in_copy = std::ranges::find_if(copy.blocks, [&](const OngoingBlock& block) {
-      return block.sample->tid == sleeper.tid();
-    });
+    const auto in_copy = std::ranges::find_if(
+        copy.blocks, [&](const OngoingBlock& block) { return block.sample->tid == sleeper.tid(); });
     ASSERT_NE(in_copy, copy.blocks.end()) << part;
     EXPECT_EQ(take_sum(sleeper.tid(), slot).blocks, 0U) << part;
     while (sampler_->deliver_ongoing_blocks(slot)) {

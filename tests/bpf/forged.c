@@ -5,12 +5,13 @@
 //     spin, inner_loop (runs f and g), outer_loop (runs h), enter
 
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #define STEP __attribute__((noinline, noclone))
 

@@ -176,10 +176,10 @@ TEST_P(InterpreterVerdictTest, AStackWithoutAStateIsCountedByItsReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Modes, InterpreterVerdictTest,
-    testing::Values(
-        Verdict{"none", PROFD_INTERPRETED_NONE, PROFD_INTERPRETED_NO_THREAD_STATE},
-        Verdict{"mismatch", PROFD_INTERPRETED_LOST, PROFD_INTERPRETED_STATE_MISMATCH},
-        Verdict{"unreadable", PROFD_INTERPRETED_LOST, PROFD_INTERPRETED_UNREADABLE_STATE}),
+    testing::Values(Verdict{"none", PROFD_INTERPRETED_NONE, PROFD_INTERPRETED_NO_THREAD_STATE},
+                    Verdict{"mismatch", PROFD_INTERPRETED_LOST, PROFD_INTERPRETED_STATE_MISMATCH},
+                    Verdict{"unreadable", PROFD_INTERPRETED_LOST,
+                            PROFD_INTERPRETED_UNREADABLE_STATE}),
     [](const auto& verdict) { return std::string(verdict.param.mode); });
 
 }  // namespace

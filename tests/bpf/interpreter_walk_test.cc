@@ -163,8 +163,8 @@ class Python {
     const std::uint64_t text = is_ascii ? layout_.str_ascii : layout_.str_other;
     const std::uint64_t object = allocate(text + bytes.size() + kind);
     image_.put<std::uint64_t>(object + 16, bytes.size() / kind);
-    image_.put<std::uint32_t>(object + 32, 0xabcd0000U | kind << 2 | 1U << 5 |
-                                               std::uint32_t{is_ascii} << 6);
+    image_.put<std::uint32_t>(object + 32,
+                              0xabcd0000U | kind << 2 | 1U << 5 | std::uint32_t{is_ascii} << 6);
     image_.put_bytes(object + text, bytes);
     return object;
   }
@@ -423,9 +423,8 @@ TEST_P(InterpreterWalkTest, APositionBehindTheCodeEndsTheChain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, InterpreterWalkTest,
-                         testing::Values(8U, 10U, 11U, 12U, 14U, 15U), [](const auto& minor) {
-                           return "Python3" + std::to_string(minor.param);
-                         });
+                         testing::Values(8U, 10U, 11U, 12U, 14U, 15U),
+                         [](const auto& minor) { return "Python3" + std::to_string(minor.param); });
 
 class InterpreterIdTest : public testing::TestWithParam<unsigned> {};
 
@@ -564,8 +563,8 @@ TEST(InterpreterHiddenTest, TheFrameOfASpecialisedCallOfAClassIsNotShown) {
       frame = python.make_frame(python.make_code("init"), 5, frame);
       frame = python.make_frame(cleanup, 0, frame);
       python.set_leaf(frame);
-      EXPECT_EQ(python.walk(), mutation == 0 ? "init+5 f+1 |100"
-                                             : "__init__+0 init+5 __init__+1 f+1 |100")
+      EXPECT_EQ(python.walk(),
+                mutation == 0 ? "init+5 f+1 |100" : "__init__+0 init+5 __init__+1 f+1 |100")
           << minor << ' ' << mutation;
       EXPECT_EQ(python.at().end, PROFD_CHAIN_COMPLETE);
       EXPECT_EQ(python.at().unannounced, mutation == 0 ? 2U : 3U);
@@ -807,7 +806,7 @@ TEST_P(InterpreterDescribeTest, CodeWithoutANameOrAFileIsNotDescribed) {
       std::uint64_t text = 0;
       if (mutation == 1) text = 0xdead0000;  // not there
       if (mutation >= 2) text = python.make_str("f");
-      if (mutation == 2) python.image().put<std::uint32_t>(text + 32, 1U << 2);       // not compact
+      if (mutation == 2) python.image().put<std::uint32_t>(text + 32, 1U << 2);  // not compact
       if (mutation == 3) python.image().put<std::uint32_t>(text + 32, 3U << 2 | 1U << 5);  // kind
       python.image().put(field, text);
       EXPECT_FALSE(describe_code(python, code).is_described) << is_name << " " << mutation;
@@ -826,9 +825,8 @@ TEST_P(InterpreterDescribeTest, CodeWithoutLinesHasItsName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, InterpreterDescribeTest,
-                         testing::Values(8U, 10U, 11U, 12U, 14U, 15U), [](const auto& minor) {
-                           return "Python3" + std::to_string(minor.param);
-                         });
+                         testing::Values(8U, 10U, 11U, 12U, 14U, 15U),
+                         [](const auto& minor) { return "Python3" + std::to_string(minor.param); });
 
 TEST(InterpreterAnnouncementTest, OnlyCodeThatWasNotAnnouncedCounts) {
   Python python(11);

@@ -212,8 +212,9 @@ TEST_P(PhpWalkTest, HasTheFramesAndTheSegments) {
   EXPECT_EQ(php.at().unannounced, 5U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, PhpWalkTest, testing::Values(std::uint16_t{128}, std::uint16_t{152},
-                                                             std::uint16_t{168}));
+INSTANTIATE_TEST_SUITE_P(Files, PhpWalkTest,
+                         testing::Values(std::uint16_t{128}, std::uint16_t{152},
+                                         std::uint16_t{168}));
 
 TEST(PhpFrameTest, AFunctionOfCThatCCalledEndsNoSegment) {
   Php php;

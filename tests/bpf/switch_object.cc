@@ -12,9 +12,9 @@
 namespace profd::test {
 namespace {
 
-constexpr std::array kSharedMaps = {"profd_filter",  "profd_targets", "profd_comms",
-                                    "profd_uids",    "profd_cgroups", "profd_tables",
-                                    "profd_arenas",  "profd_rules",   "profd_rings",
+constexpr std::array kSharedMaps = {"profd_filter",   "profd_targets", "profd_comms",
+                                    "profd_uids",     "profd_cgroups", "profd_tables",
+                                    "profd_arenas",   "profd_rules",   "profd_rings",
                                     "profd_runtimes", "profd_layouts", "profd_code_tags"};
 
 void require_switch(bool holds, const std::string& what) {

@@ -49,14 +49,16 @@ TEST(AskRuntimesTest, WindowsHaveTheNamesOfAJvmThatWasAsked) {
   const Daemon daemon(std::move(options));
   const Process java({"java", "-XX:-UsePerfData", "-cp", directory.path(), "Busy", "3600"});
   Ended asked;
-  EXPECT_TRUE(eventually([&] {
-    asked = daemon.profctl({"ask-runtimes", "--once"});
-    return asked.out.find("1 JVM has written") != std::string::npos;
-  }, std::chrono::seconds(60)))
+  EXPECT_TRUE(eventually(
+      [&] {
+        asked = daemon.profctl({"ask-runtimes", "--once"});
+        return asked.out.find("1 JVM has written") != std::string::npos;
+      },
+      std::chrono::seconds(60)))
       << asked.out << asked.err;
   EXPECT_THAT(asked.out, HasSubstr(std::to_string(java.pid())));
-  EXPECT_TRUE(eventually([&] { return has_java_names(daemon, java.pid()); },
-                         std::chrono::seconds(60)));
+  EXPECT_TRUE(
+      eventually([&] { return has_java_names(daemon, java.pid()); }, std::chrono::seconds(60)));
   std::error_code ignored;
   fs::remove("/tmp/perf-" + std::to_string(java.pid()) + ".map", ignored);
   fs::remove("/tmp/.java_pid" + std::to_string(java.pid()), ignored);

@@ -32,8 +32,8 @@ class PhpTest : public RecordingTest, public ::testing::WithParamInterface<const
     const fs::path path = directory_.path() / "known.pb.gz";
     EXPECT_TRUE(eventually([&] {
       fs::remove(path);
-      const Ended ended = daemon_.profctl({"record", "-F", "499", "-d", "1s", "--pid",
-                                           std::to_string(known_->pid()), "-o", path});
+      const Ended ended = daemon_.profctl(
+          {"record", "-F", "499", "-d", "1s", "--pid", std::to_string(known_->pid()), "-o", path});
       return ended.status == 0 && PythonSamples::read(path, kPhp).named_share() > 0.9;
     })) << daemon_.profctl({"status"}).out;
     known_->signal(SIGSTOP);  // its file stays mapped
@@ -41,8 +41,18 @@ class PhpTest : public RecordingTest, public ::testing::WithParamInterface<const
 
   PythonSamples record_php(const std::string& script, const Args& arguments) {
     const fs::path path = directory_.path() / "php.pb.gz";
-    Args args{"record", "-F", "999", "-o", path, "--", "php8.2", "-d", GetParam(), "-d",
-              "opcache.jit=off", fs::path(SOURCE_DIRECTORY) / "tests/workloads/php" / script};
+    Args args{"record",
+              "-F",
+              "999",
+              "-o",
+              path,
+              "--",
+              "php8.2",
+              "-d",
+              GetParam(),
+              "-d",
+              "opcache.jit=off",
+              fs::path(SOURCE_DIRECTORY) / "tests/workloads/php" / script};
     args.insert(args.end(), arguments.begin(), arguments.end());
     recorded_ = daemon_.profctl(args);
     EXPECT_EQ(recorded_.status, 0) << recorded_.err;

@@ -24,8 +24,8 @@ class PythonTest : public RecordingTest {
     const std::filesystem::path path = directory_.path() / "known.pb.gz";
     EXPECT_TRUE(eventually([&] {
       std::filesystem::remove(path);
-      const Ended ended = daemon_.profctl({"record", "-F", "499", "-d", "1s", "--pid",
-                                           std::to_string(known_->pid()), "-o", path});
+      const Ended ended = daemon_.profctl(
+          {"record", "-F", "499", "-d", "1s", "--pid", std::to_string(known_->pid()), "-o", path});
       return ended.status == 0 && PythonSamples::read(path).named_share() > 0.9;
     })) << "no Python function has a name\n"
         << daemon_.profctl({"status"}).out << daemon_.process().err();

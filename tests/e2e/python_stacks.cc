@@ -52,8 +52,8 @@ PythonCase case_of(const boost::json::value& printed) {
   const boost::json::array& stack = printed.at("stack").as_array();
   one.stack.reserve(stack.size());
   for (const boost::json::value& frame : stack) {
-    one.stack.push_back({.name = string_of(frame.at(0)),
-                         .line = frame.at(1).to_number<std::int64_t>()});
+    one.stack.push_back(
+        {.name = string_of(frame.at(0)), .line = frame.at(1).to_number<std::int64_t>()});
   }
   return one;
 }

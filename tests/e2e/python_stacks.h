@@ -25,10 +25,10 @@ struct PythonFrame {
 
 struct PythonSample {
   std::int64_t samples = 0;
-  std::vector<std::string> names{};    // of all frames, the leaf first, with inlined ones
-  std::vector<PythonFrame> python{};   // the Python frames among them
-  std::vector<std::size_t> places{};   // of these in `names`
-  bool has_loop = false;               // an activation of the interpreter's loop
+  std::vector<std::string> names{};   // of all frames, the leaf first, with inlined ones
+  std::vector<PythonFrame> python{};  // the Python frames among them
+  std::vector<std::size_t> places{};  // of these in `names`
+  bool has_loop = false;              // an activation of the interpreter's loop
   std::map<std::string, std::string> labels{};
 
   [[nodiscard]] bool has(const std::string& function) const;  // a Python frame of that name

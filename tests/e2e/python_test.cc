@@ -182,9 +182,10 @@ TEST_F(PythonTest, FramesOfALibraryLieBetweenSegments) {
   std::int64_t in_order = 0;
   for (const PythonSample& sample : samples.all()) {
     const auto place = [&](const std::string& name) {
-      return std::ranges::find_if(sample.names, [&](const std::string& one) {
-               return one == name || one.ends_with("." + name);
-             }) - sample.names.begin();
+      return std::ranges::find_if(
+                 sample.names,
+                 [&](const std::string& one) { return one == name || one.ends_with("." + name); }) -
+             sample.names.begin();
     };
     const auto end = static_cast<std::ptrdiff_t>(sample.names.size());
     if (place("compare") == end) continue;
@@ -279,11 +280,12 @@ TEST_F(PythonTest, NoSampleHasTheNameOfAFunctionThatIsFreed) {
   }
   EXPECT_GE(judged, 5'000);
   EXPECT_GE(share_of(judged, of_functions), 98);
-  std::printf("%lld of %lld samples named, none with another's name; %llu of %llu functions had a "
-              "used address\n",
-              static_cast<long long>(judged), static_cast<long long>(of_functions),
-              static_cast<unsigned long long>(truth.numbers.at("reused")),
-              static_cast<unsigned long long>(truth.numbers.at("calls")));
+  std::printf(
+      "%lld of %lld samples named, none with another's name; %llu of %llu functions had a "
+      "used address\n",
+      static_cast<long long>(judged), static_cast<long long>(of_functions),
+      static_cast<unsigned long long>(truth.numbers.at("reused")),
+      static_cast<unsigned long long>(truth.numbers.at("calls")));
 }
 
 // At this frequency most of these processes have one or two samples.
@@ -379,15 +381,15 @@ void expect_pairs(const PythonSamples& samples, const PythonTruth& truth) {
   std::int64_t judged = 0;
   for (const PythonSample& sample : samples.all()) {
     const bool is_of_case = std::ranges::any_of(sample.python, [&](const PythonFrame& frame) {
-      return std::ranges::any_of(truth.pairs, [&](const auto& pair) {
-        return pair.second == frame.name;
-      });
+      return std::ranges::any_of(truth.pairs,
+                                 [&](const auto& pair) { return pair.second == frame.name; });
     });
     if (!is_of_case) continue;
     for (std::size_t i = 0; i + 1 < sample.python.size(); ++i) {
       const std::pair pair(sample.python[i + 1].name, sample.python[i].name);
       EXPECT_TRUE(truth.pairs.contains(pair) || !sample.python[i].name.starts_with("spin"))
-          << pair.first << " -> " << pair.second << "\n" << sample.text();
+          << pair.first << " -> " << pair.second << "\n"
+          << sample.text();
     }
     judged += sample.samples;
   }

@@ -23,7 +23,9 @@ namespace {
 using namespace profd;
 
 std::string file_of(std::string_view input) {
-  if (input.starts_with("\x7f" "ELF")) return std::string(input);
+  if (input.starts_with("\x7f"
+                        "ELF"))
+    return std::string(input);
   const auto first = static_cast<std::uint8_t>(input.front());
   constexpr unsigned kVersions = python::kLastMinor - python::kFirstMinor + 1;
   test::MadePython made(python::kFirstMinor + first % kVersions);
@@ -31,8 +33,8 @@ std::string file_of(std::string_view input) {
   made.has_gnu_hash = (first & 0x80) == 0;
   std::string bytes = made.bytes();
   for (input.remove_prefix(1); input.size() >= 3; input.remove_prefix(3)) {
-    const std::size_t at = static_cast<std::uint8_t>(input[0]) |
-                           std::size_t{static_cast<std::uint8_t>(input[1])} << 8;
+    const std::size_t at =
+        static_cast<std::uint8_t>(input[0]) | std::size_t{static_cast<std::uint8_t>(input[1])} << 8;
     bytes[at % bytes.size()] = input[2];
   }
   return bytes;

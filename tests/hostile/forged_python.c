@@ -12,17 +12,18 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/userfaultfd.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "forged_symbols.h"
 
@@ -69,9 +70,9 @@ enum {
 };
 
 static char state[1024];
-static char* codes;    /* LONG_CHAIN of them */
-static char* frames;   /* likewise */
-static long changing;  /* codes that change all the time */
+static char* codes;   /* LONG_CHAIN of them */
+static char* frames;  /* likewise */
+static long changing; /* codes that change all the time */
 
 static void must(int ok, const char* what) {
   if (ok) return;

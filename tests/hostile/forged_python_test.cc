@@ -77,8 +77,8 @@ class HostileForgedPythonTest : public ::testing::Test {
   PythonSamples record(pid_t pid, const std::string& frequency = "499") {
     const fs::path path = directory_.path() / "forged.pb.gz";
     fs::remove(path);
-    const Ended ended = daemon_.profctl({"record", "-F", frequency, "-d", "1s", "--pid",
-                                         std::to_string(pid), "-o", path});
+    const Ended ended = daemon_.profctl(
+        {"record", "-F", frequency, "-d", "1s", "--pid", std::to_string(pid), "-o", path});
     EXPECT_EQ(ended.status, 0) << ended.err;
     return PythonSamples::read(path);
   }
@@ -179,10 +179,9 @@ TEST_F(HostileForgedPythonTest, FilesOfAUserTakeNoNumbersOfOthers) {
   fs::create_directory(copies);
   fs::permissions(copies, fs::perms(01777));
   const std::string library = test::reachable_program(FORGED_RUNTIME);
-  const auto forged = forge(
-      {"files", "3600", library, copies, std::to_string(attack_count(400, 4'096))});
-  ASSERT_TRUE(eventually([&] { return forged->out() == "running\n"; },
-                         std::chrono::seconds(120)))
+  const auto forged =
+      forge({"files", "3600", library, copies, std::to_string(attack_count(400, 4'096))});
+  ASSERT_TRUE(eventually([&] { return forged->out() == "running\n"; }, std::chrono::seconds(120)))
       << forged->err();
   for (int round = 0; round < 5; ++round) (void)record(forged->pid());
   ask_as_root(daemon_);

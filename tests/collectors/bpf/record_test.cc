@@ -230,9 +230,9 @@ Bytes good_interpreted_code() {
   const std::string file("a\0.\0p\0", 6);
   const std::string lines("\x80\x00\x81", 3);
   profd_interpreted_code code{};
-  code.header = {.size = static_cast<std::uint32_t>(sizeof(code) + name.size() + file.size() +
-                                                    lines.size()),
-                 .type = PROFD_RECORD_INTERPRETED_CODE};
+  code.header = {
+      .size = static_cast<std::uint32_t>(sizeof(code) + name.size() + file.size() + lines.size()),
+      .type = PROFD_RECORD_INTERPRETED_CODE};
   code.time_ns = 123;
   code.process = {.start_ns = 77, .tgid = 42, .exec_id = 3};
   code.id = 0x1234;
@@ -467,8 +467,8 @@ TEST(RecordTest, AnInterpretedCodeIsSplitIntoItsTexts) {
 TEST(RecordTest, EveryRecordCutAnywhereIsRefused) {
   for (const Bytes& whole :
        {good_sample(), deferred_sample(), good_mapping(), good_process(), block_of(good_sample()),
-        block_of(deferred_sample()), good_block_end(), good_whole_block(),
-        good_interpreted_stack(), good_interpreted_code()}) {
+        block_of(deferred_sample()), good_block_end(), good_whole_block(), good_interpreted_stack(),
+        good_interpreted_code()}) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       EXPECT_FALSE(parse_record(whole.span().first(size))) << size;
       // Cut, and its header says so.
@@ -706,8 +706,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         InterpretedStackChange{"MoreEntriesThanThereAre", [](auto& stack) { ++stack.entries; }},
         InterpretedStackChange{"FewerEntriesThanThereAre", [](auto& stack) { --stack.entries; }},
-        InterpretedStackChange{"NoRuntime",
-                               [](auto& stack) { stack.kind = PROFD_RUNTIME_NONE; }},
+        InterpretedStackChange{"NoRuntime", [](auto& stack) { stack.kind = PROFD_RUNTIME_NONE; }},
         InterpretedStackChange{"UnknownRuntime",
                                [](auto& stack) { stack.kind = PROFD_RUNTIME_KIND_COUNT; }},
         InterpretedStackChange{"UnknownLayout",
@@ -774,10 +773,8 @@ INSTANTIATE_TEST_SUITE_P(
         InterpretedCodeChange{"NoRuntime", [](auto& code) { code.kind = PROFD_RUNTIME_NONE; }},
         InterpretedCodeChange{"UnknownRuntime",
                               [](auto& code) { code.kind = PROFD_RUNTIME_KIND_COUNT; }},
-        InterpretedCodeChange{"UnknownLayout",
-                              [](auto& code) { code.layout = PROFD_MAX_LAYOUTS; }},
-        InterpretedCodeChange{"CutOfNoText",
-                              [](auto& code) { code.cut = 1 << PROFD_CODE_TEXTS; }},
+        InterpretedCodeChange{"UnknownLayout", [](auto& code) { code.layout = PROFD_MAX_LAYOUTS; }},
+        InterpretedCodeChange{"CutOfNoText", [](auto& code) { code.cut = 1 << PROFD_CODE_TEXTS; }},
         InterpretedCodeChange{"ANameLongerThanTheRecord",
                               [](auto& code) { ++code.text_bytes[PROFD_CODE_NAME]; }},
         InterpretedCodeChange{"BytesOfNoText",
@@ -787,16 +784,14 @@ INSTANTIATE_TEST_SUITE_P(
                                 --code.text_bytes[PROFD_CODE_FILE];
                                 ++code.text_bytes[PROFD_CODE_NAME];
                               }},
-        InterpretedCodeChange{"HalfACodePointOfFourBytes",
-                              [](auto& code) {
-                                code.text_kind[PROFD_CODE_FILE] = PROFD_TEXT_UCS_4;
-                              }},
+        InterpretedCodeChange{
+            "HalfACodePointOfFourBytes",
+            [](auto& code) { code.text_kind[PROFD_CODE_FILE] = PROFD_TEXT_UCS_4; }},
         InterpretedCodeChange{"AnUnknownKind",
                               [](auto& code) { code.text_kind[PROFD_CODE_NAME] = 3; }},
-        InterpretedCodeChange{"BytesOfAnAbsentText",
-                              [](auto& code) {
-                                code.text_kind[PROFD_CODE_NAME] = PROFD_TEXT_ABSENT;
-                              }}),
+        InterpretedCodeChange{
+            "BytesOfAnAbsentText",
+            [](auto& code) { code.text_kind[PROFD_CODE_NAME] = PROFD_TEXT_ABSENT; }}),
     [](const auto& change) { return std::string(change.param.name); });
 
 // Of each text: as long as it may be, and a byte more.

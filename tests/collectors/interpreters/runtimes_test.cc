@@ -121,8 +121,7 @@ TEST_F(RuntimesTest, WhatRootUsesIsNoUsersShare) {
 
 TEST_F(RuntimesTest, RefusedFilesAreListedAndCounted) {
   EXPECT_EQ(
-      runtimes_.add(file_with_inode(1), refused_python(RuntimeVerdict::kFreeThreaded), "/t", 0),
-      0);
+      runtimes_.add(file_with_inode(1), refused_python(RuntimeVerdict::kFreeThreaded), "/t", 0), 0);
   EXPECT_EQ(runtimes_.add(file_with_inode(2), FoundRuntime{}, "/none", 0), 0);
   EXPECT_NE(runtimes_.add(file_with_inode(3), python_with(3), "/usr/bin/python3.11", 0), 0);
   const auto files = runtimes_.list();

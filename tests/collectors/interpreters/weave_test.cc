@@ -38,12 +38,10 @@ std::vector<profd_interpreted_entry> entries_of(const std::string& text) {
       entries.push_back({.value = std::stoull(rest), .position = 7, .kind = PROFD_ENTRY_FRAME});
       continue;
     }
-    const auto met =
-        rest == "-" ? PROFD_NOT_MET : static_cast<std::uint32_t>(std::stoul(rest));
+    const auto met = rest == "-" ? PROFD_NOT_MET : static_cast<std::uint32_t>(std::stoul(rest));
     anchor += 0x100;
-    entries.push_back({.value = token[0] == '|' ? anchor : 0,
-                       .position = met,
-                       .kind = PROFD_ENTRY_BOUNDARY});
+    entries.push_back(
+        {.value = token[0] == '|' ? anchor : 0, .position = met, .kind = PROFD_ENTRY_BOUNDARY});
   }
   return entries;
 }
@@ -54,8 +52,8 @@ std::string text_of_words(const std::vector<std::uint64_t>& words) {
     if (!text.empty()) text += ' ';
     const bool is_interpreted = InterpretedFrame::is(word);
     text += is_interpreted ? 'f' : 'n';
-    text += std::to_string(is_interpreted ? InterpretedFrame::from_word(word).code
-                                          : index_of(word));
+    text +=
+        std::to_string(is_interpreted ? InterpretedFrame::from_word(word).code : index_of(word));
   }
   return text;
 }
@@ -102,8 +100,12 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"NativeCalleesComeFirst", 3, {1}, "f1 |1", "n0 f1 n1 n2"},
         Row{"ACallback", 5, {1, 3}, "f1 |1 f2 f3 |3", "n0 f1 n1 n2 f2 f3 n3 n4"},
         Row{"ALoopThatEntersOrLeaves", 4, {0, 2}, "|0 f1 |2", "n0 n1 f1 n2 n3"},
-        Row{"OneInTheMiddleWasNotMet", 5, {1, 3}, "f1 |1 f2 |- f3 |3",
-            "n0 f1 n1 n2 f2 f3 n3 n4", 1},
+        Row{"OneInTheMiddleWasNotMet",
+            5,
+            {1, 3},
+            "f1 |1 f2 |- f3 |3",
+            "n0 f1 n1 n2 f2 f3 n3 n4",
+            1},
         Row{"TheInnermostWasNotMet", 3, {2}, "f1 |- f2 |2", "n0 n1 f1 f2 n2", 1},
         Row{"TheStackBrokeOff", 2, {0}, "f1 |0 f2 |-", "f1 n0 n1 f2", 1, 0, false},
         Row{"AnEmptySegmentIsNothingThatIsMissing", 2, {1}, "|- f1 |1", "n0 f1 n1"},
@@ -112,23 +114,74 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"TwoOfOneNativeFrame", 3, {1}, "f1 |1 f2 |1", "n0 f1 n1 n2 f2", 1},
         Row{"ANativeFrameBefore", 3, {2}, "f1 |2 f2 |0", "n0 n1 f1 n2 f2", 1},
         Row{"NothingIsNative", 0, {}, "f1 |0", "f1", 1, 0, false},
-        Row{"AChainThatEndsBeforeItsLoop", 3, {1}, "f1 f2", "n0 f1 f2 n1 n2", 0, 0, true,
+        Row{"AChainThatEndsBeforeItsLoop",
+            3,
+            {1},
+            "f1 f2",
+            "n0 f1 f2 n1 n2",
+            0,
+            0,
+            true,
             PROFD_CHAIN_FRAME_LIMIT},
-        Row{"AChainThatEndsInTheSecondSegment", 5, {1, 3}, "f1 |1 f2 f3",
-            "n0 f1 n1 n2 f2 f3 n3 n4", 0, 0, true, PROFD_CHAIN_UNREADABLE},
-        Row{"AChainThatEndsAndNoLoopIsKnown", 2, {}, "f1", "n0 n1 f1", 1, 0, true,
+        Row{"AChainThatEndsInTheSecondSegment",
+            5,
+            {1, 3},
+            "f1 |1 f2 f3",
+            "n0 f1 n1 n2 f2 f3 n3 n4",
+            0,
+            0,
+            true,
+            PROFD_CHAIN_UNREADABLE},
+        Row{"AChainThatEndsAndNoLoopIsKnown",
+            2,
+            {},
+            "f1",
+            "n0 n1 f1",
+            1,
+            0,
+            true,
             PROFD_CHAIN_NOT_CODE},
-        Row{"AChainThatEndsBehindOneThatWasNotMet", 3, {1}, "f1 |- f2", "n0 n1 n2 f1 f2", 2, 1,
-            true, PROFD_CHAIN_DISORDERED},
+        Row{"AChainThatEndsBehindOneThatWasNotMet",
+            3,
+            {1},
+            "f1 |- f2",
+            "n0 n1 n2 f1 f2",
+            2,
+            1,
+            true,
+            PROFD_CHAIN_DISORDERED},
         Row{"LoopsFromTheRoot", 5, {0, 2, 4}, "f1 ~0 f2 ~2", "n0 n1 f1 n2 n3 f2 n4", 0, 1},
-        Row{"LoopsOfAGreenletThatWaits", 6, {1, 3, 5}, "f1 ~1 f2 ~3",
-            "n0 f1 n1 n2 f2 n3 n4 n5", 0, 1},
-        Row{"LoopsOfTwoGreenletsThatWait", 6, {0, 2, 4, 5}, "f1 ~0 f2 ~2",
-            "f1 n0 n1 f2 n2 n3 n4 n5", 0, 2},
-        Row{"LoopsFromTheLeafOfAStackThatBrokeOff", 5, {0, 2, 4}, "f1 ~0 f2 ~2",
-            "f1 n0 n1 f2 n2 n3 n4", 0, 1, false},
-        Row{"LoopsFromTheLeafOfAChainThatEnded", 5, {0, 2, 4}, "f1 ~0 f2 ~2",
-            "f1 n0 n1 f2 n2 n3 n4", 0, 1, true, PROFD_CHAIN_FRAME_LIMIT},
+        Row{"LoopsOfAGreenletThatWaits",
+            6,
+            {1, 3, 5},
+            "f1 ~1 f2 ~3",
+            "n0 f1 n1 n2 f2 n3 n4 n5",
+            0,
+            1},
+        Row{"LoopsOfTwoGreenletsThatWait",
+            6,
+            {0, 2, 4, 5},
+            "f1 ~0 f2 ~2",
+            "f1 n0 n1 f2 n2 n3 n4 n5",
+            0,
+            2},
+        Row{"LoopsFromTheLeafOfAStackThatBrokeOff",
+            5,
+            {0, 2, 4},
+            "f1 ~0 f2 ~2",
+            "f1 n0 n1 f2 n2 n3 n4",
+            0,
+            1,
+            false},
+        Row{"LoopsFromTheLeafOfAChainThatEnded",
+            5,
+            {0, 2, 4},
+            "f1 ~0 f2 ~2",
+            "f1 n0 n1 f2 n2 n3 n4",
+            0,
+            1,
+            true,
+            PROFD_CHAIN_FRAME_LIMIT},
         Row{"MoreSegmentsThanLoops", 3, {2}, "f1 ~- f2 ~2", "n0 n1 f1 f2 n2", 1},
         Row{"NoLoopForAnySegment", 2, {}, "f1 ~0", "n0 n1 f1", 1}),
     [](const auto& row) { return std::string(row.param.name); });

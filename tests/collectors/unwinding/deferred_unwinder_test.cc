@@ -197,8 +197,7 @@ using Met = std::vector<std::uint32_t>;
 // The leaf has [kStack, kStack + 16), its caller the next 16 bytes, and so on. The program has no
 // table for a while.
 TEST_F(DeferredUnwinderTest, InterpretedFramesMeetTheirLoopsInEachPartOfTheWalk) {
-  InterpretedStack stack =
-      segments_with({kStack + 8, kStack + 20, kStack + 40, kStack + 0x1000});
+  InterpretedStack stack = segments_with({kStack + 8, kStack + 20, kStack + 40, kStack + 0x1000});
   install(2);
   add_sample(1, 0, &stack);
   stack = {};  // borrowed for the call

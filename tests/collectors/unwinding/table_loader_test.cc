@@ -170,8 +170,7 @@ TEST_F(TableLoaderTest, TheInterpreterOfAFileComesWithItsTable) {
   const LoadResult made = load(python);
   EXPECT_EQ(made.runtime.verdict, RuntimeVerdict::kKnown);
   EXPECT_EQ(made.runtime.version, 0x030b02U);
-  EXPECT_EQ(made.runtime.runtime.code_type,
-            test::MadePython::kBase + test::MadePython::kCodeType);
+  EXPECT_EQ(made.runtime.runtime.code_type, test::MadePython::kBase + test::MadePython::kCodeType);
   const LoadResult kept = load(python);  // its rows are those in the cache
   EXPECT_EQ(kept.runtime.verdict, RuntimeVerdict::kKnown);
   EXPECT_EQ(load("/proc/self/exe").runtime.verdict, RuntimeVerdict::kNone);

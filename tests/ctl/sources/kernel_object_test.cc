@@ -227,21 +227,36 @@ TEST_F(KernelObjectTest, AFileOrMappingIsOfOneKindOfCode) {
         "$build/objects/jit-node-4711-2.so", "/home/me/out/objects/jit-node-4711.so"}) {
     EXPECT_EQ(kind_of_object(runtime), FrameKind::kRuntime) << runtime;
   }
-  for (const char* const interpreted : {"[python]", "[php]", "[interpreted]",
-                                        "$build/objects/python.so", "/out/objects/php.so",
-                                        "$build/objects/python-app-4711.so",
-                                        "$build/objects/php-fpm-4711-2.so",
-                                        "$build/objects/interpreted-app-4711.so"}) {
+  for (const char* const interpreted :
+       {"[python]", "[php]", "[interpreted]", "$build/objects/python.so", "/out/objects/php.so",
+        "$build/objects/python-app-4711.so", "$build/objects/php-fpm-4711-2.so",
+        "$build/objects/interpreted-app-4711.so"}) {
     EXPECT_EQ(kind_of_object(interpreted), FrameKind::kInterpreted) << interpreted;
   }
-  for (const char* const native :
-       {"", "[vdso]", "/usr/bin/kernel-tool", "/usr/bin/kernel-6", "/usr/lib/kernel-6.1.so",
-        "$build/objects/kernel-tool.so", "$build/objects/.so", "/usr/bin/vmlinux-to-elf",
-        "/usr/bin/vmlinuxes", "/usr/lib/jit-tools.so", "/usr/lib/jit-4711.so", "jit-4711.so",
-        "$build/objects/jit-tool-4f0c2a19ab.so", "/tmp/perf-x.map", "/tmp/perf-.map",
-        "/usr/bin/jit-.dump", "/usr/bin/anon", "[python3.11]", "/usr/bin/python",
-        "$build/objects/python3.11-4f0c2a19ab.so", "[pythonic]", "[python-app-4711]",
-        "$build/objects/python-tool-4f0c2a19ab.so", "$build/objects/python3-4711.so"}) {
+  for (const char* const native : {"",
+                                   "[vdso]",
+                                   "/usr/bin/kernel-tool",
+                                   "/usr/bin/kernel-6",
+                                   "/usr/lib/kernel-6.1.so",
+                                   "$build/objects/kernel-tool.so",
+                                   "$build/objects/.so",
+                                   "/usr/bin/vmlinux-to-elf",
+                                   "/usr/bin/vmlinuxes",
+                                   "/usr/lib/jit-tools.so",
+                                   "/usr/lib/jit-4711.so",
+                                   "jit-4711.so",
+                                   "$build/objects/jit-tool-4f0c2a19ab.so",
+                                   "/tmp/perf-x.map",
+                                   "/tmp/perf-.map",
+                                   "/usr/bin/jit-.dump",
+                                   "/usr/bin/anon",
+                                   "[python3.11]",
+                                   "/usr/bin/python",
+                                   "$build/objects/python3.11-4f0c2a19ab.so",
+                                   "[pythonic]",
+                                   "[python-app-4711]",
+                                   "$build/objects/python-tool-4f0c2a19ab.so",
+                                   "$build/objects/python3-4711.so"}) {
     EXPECT_EQ(kind_of_object(native), FrameKind::kNative) << native;
   }
 }

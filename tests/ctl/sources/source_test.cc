@@ -123,10 +123,10 @@ TEST_F(SourceTest, MarksOfFoldedFramesSayWhatKindOfCodeItIs) {
     kinds[json::value_to<std::string>(row.at("name"))] =
         json::value_to<std::string>(row.at("kind"));
   }
-  EXPECT_EQ(kinds, (std::map<std::string, std::string>{{"main", "native"},
-                                                       {"vfs_read", "kernel"},
-                                                       {"Foo", "runtime"},
-                                                       {"run", "interpreted"}}));
+  EXPECT_EQ(
+      kinds,
+      (std::map<std::string, std::string>{
+          {"main", "native"}, {"vfs_read", "kernel"}, {"Foo", "runtime"}, {"run", "interpreted"}}));
 }
 
 TEST_F(SourceTest, AGperftoolsProfileHasTheSumsOfBothReaders) {

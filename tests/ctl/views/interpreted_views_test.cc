@@ -36,13 +36,12 @@ std::string a_python_profile() {
       profile.add_mapping({.start = 0x1000, .limit = 0x9000, .file = profile.add_text("/bin/app")});
   const auto location = [&profile](std::uint32_t mapping, const std::string& name,
                                    const std::string& file, std::int64_t line) {
-    const PprofLine one{
-        .function = profile.add_function({.name = profile.add_text(name),
-                                          .file = profile.add_text(file),
-                                          .start_line = line == 0 ? 0 : 10}),
-        .line = line};
-    return profile.add_location({.address = 0x1000 + static_cast<std::uint64_t>(line),
-                                 .mapping = mapping}, {&one, 1});
+    const PprofLine one{.function = profile.add_function({.name = profile.add_text(name),
+                                                          .file = profile.add_text(file),
+                                                          .start_line = line == 0 ? 0 : 10}),
+                        .line = line};
+    return profile.add_location(
+        {.address = 0x1000 + static_cast<std::uint64_t>(line), .mapping = mapping}, {&one, 1});
   };
   const std::uint32_t loop = location(program, "_PyEval_EvalFrameDefault", "", 0);
   const auto add = [&profile](const std::string& runtime, const std::vector<std::uint32_t>& stack,

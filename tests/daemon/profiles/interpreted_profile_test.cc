@@ -91,9 +91,8 @@ class InterpretedProfileTest : public SessionWriterTest {
       const PprofMapping& mapping = profile->mappings()[location.mapping];
       const std::string object(profile->text(mapping.file));
       frames.push_back(std::string(profile->text(function.name)) + " " +
-                       std::string(profile->text(function.file)) + ":" +
-                       std::to_string(line.line) + " " +
-                       object.substr(object.rfind('/') + 1));
+                       std::string(profile->text(function.file)) + ":" + std::to_string(line.line) +
+                       " " + object.substr(object.rfind('/') + 1));
     }
     return frames;
   }
@@ -109,10 +108,9 @@ TEST_F(InterpretedProfileTest, ShowsTheFramesInFrontOfTheirLoop) {
   const InterpretedNames expected{
       .runtime = "python 3.11", .functions = 2, .samples = 3, .named_samples = 3};
   EXPECT_EQ(summary.profiles.at(0).interpreted, expected);
-  EXPECT_THAT(named_stack(),
-              ElementsAre(StartsWith("leaf "), "Worker.step /app/x.py:12 [python]",
-                          "run /app/x.py:10 [python]", StartsWith("middle "), StartsWith("outer "),
-                          StartsWith("_start ")));
+  EXPECT_THAT(named_stack(), ElementsAre(StartsWith("leaf "), "Worker.step /app/x.py:12 [python]",
+                                         "run /app/x.py:10 [python]", StartsWith("middle "),
+                                         StartsWith("outer "), StartsWith("_start ")));
 }
 
 TEST_F(InterpretedProfileTest, BothReadersShowThem) {
@@ -141,10 +139,11 @@ TEST_F(InterpretedProfileTest, TheImageHasTheLinesOfTheirInstructions) {
 
 TEST_F(InterpretedProfileTest, ALeafThatIsInterpretedIsTheLeaf) {
   const ChainProgram program = add_program(process_, "libchain.so");
-  add_samples(process_, SyntheticSample(kProgram)
-                            .interpreted(1, 4)
-                            .leaf(program.address("middle"), 1)
-                            .user(program.address("_start", 5), 1),
+  add_samples(process_,
+              SyntheticSample(kProgram)
+                  .interpreted(1, 4)
+                  .leaf(program.address("middle"), 1)
+                  .user(program.address("_start", 5), 1),
               3);
   write();
   expect_both_readers("chain.4321.prof",
@@ -162,9 +161,8 @@ TEST_F(InterpretedProfileTest, CodeWithoutAnAnnouncementIsShownWithoutAName) {
   const SessionSummary summary = write();
   const InterpretedNames expected{.runtime = "", .functions = 2, .samples = 1};
   EXPECT_EQ(summary.profiles.at(0).interpreted, expected);
-  EXPECT_THAT(named_stack(),
-              ElementsAre(StartsWith("leaf "), "[unnamed] :0 [python]", "[over share] :0 [python]",
-                          StartsWith("middle ")));
+  EXPECT_THAT(named_stack(), ElementsAre(StartsWith("leaf "), "[unnamed] :0 [python]",
+                                         "[over share] :0 [python]", StartsWith("middle ")));
   expect_both_readers(
       "chain.4321.prof",
       {{"leaf", {1, 1}}, {"[unnamed]", {0, 1}}, {"[over share]", {0, 1}}, {"middle", {0, 1}}});
@@ -175,9 +173,8 @@ TEST_F(InterpretedProfileTest, AnInterpreterThatIsNotReadIsNamedWithTheReason) {
   const ChainProgram program = add_program(process_, "libchain.so");
   InterpreterFiles files;
   files[FileKey{.inode = 1}] = {.path = "/other", .text = "python 3.9.2"};
-  files[program.file()->key] = {.path = "/app",
-                                .text = "python 3.13.2",
-                                .verdict = RuntimeVerdict::kFreeThreaded};
+  files[program.file()->key] = {
+      .path = "/app", .text = "python 3.13.2", .verdict = RuntimeVerdict::kFreeThreaded};
   process_.refused_interpreters = std::make_shared<const InterpreterFiles>(files);
   add_samples(process_, chain(program), 3);
   const InterpretedNames expected{.runtime = "python 3.13.2", .refused = "free_threaded"};
@@ -205,11 +202,8 @@ TEST_F(InterpretedProfileTest, FramesWithoutALoopComeLast) {
   add_samples(process_,
               SyntheticSample(kProgram).leaf(program.address("leaf"), 1).interpreted(2, 7), 2);
   const SessionSummary summary = write();
-  const InterpretedNames expected{.runtime = "python 3.11",
-                                  .functions = 1,
-                                  .samples = 2,
-                                  .named_samples = 2,
-                                  .unanchored = 2};
+  const InterpretedNames expected{
+      .runtime = "python 3.11", .functions = 1, .samples = 2, .named_samples = 2, .unanchored = 2};
   EXPECT_EQ(summary.profiles.at(0).interpreted, expected);
   EXPECT_THAT(named_stack(), ElementsAre(StartsWith("leaf "), "run /app/x.py:12 [python]"));
 }
@@ -227,18 +221,18 @@ TEST_F(InterpretedProfileTest, APartOfTheLoopWithoutASymbolHasItsName) {
   runtime.loop[0] = {.start = offset_of(program.address("loop")), .bytes = kBytesOfFunction};
   runtime.loop[1] = {.start = offset_of(part), .bytes = 2 * kBytesOfFunction};
   snapshot_.interpreters.emplace(program.file()->key, runtime);
-  add_samples(process_, SyntheticSample(kProgram)
-                            .leaf(program.address("behind"), 1)
-                            .interpreted(1, 0)
-                            .user(part + 8, 1)
-                            .interpreted(2, 0)
-                            .user(program.address("loop", 8), 1),
+  add_samples(process_,
+              SyntheticSample(kProgram)
+                  .leaf(program.address("behind"), 1)
+                  .interpreted(1, 0)
+                  .user(part + 8, 1)
+                  .interpreted(2, 0)
+                  .user(program.address("loop", 8), 1),
               3);
   write();
-  EXPECT_THAT(named_stack(),
-              ElementsAre(StartsWith("behind "), StartsWith("Worker.step "),
-                          StartsWith("_PyEval_EvalFrameDefault "), StartsWith("run "),
-                          StartsWith("loop ")));
+  EXPECT_THAT(named_stack(), ElementsAre(StartsWith("behind "), StartsWith("Worker.step "),
+                                         StartsWith("_PyEval_EvalFrameDefault "),
+                                         StartsWith("run "), StartsWith("loop ")));
   expect_both_readers("chain.4321.prof", {{"behind", {3, 3}},
                                           {"Worker.step", {0, 3}},
                                           {"_PyEval_EvalFrameDefault", {0, 3}},
@@ -319,8 +313,8 @@ TEST(InterpretedCode, ATrampolineOfAnotherFunctionRepeatsNothing) {
   function.has_name = true;
   EXPECT_TRUE(is_trampoline_of(function, "py::f.<locals>.g:/app/x.py"));
   for (const char* const other :
-       {"py::f:/app/x.py", "py::f.<locals>.g:/app/y.py", "py::f.<locals>.g:/app/x.pyc", "py::",
-        "f.<locals>.g:/app/x.py", "JS:*f /app/x.js:1:1", ""}) {
+       {"py::f:/app/x.py", "py::f.<locals>.g:/app/y.py", "py::f.<locals>.g:/app/x.pyc",
+        "py::", "f.<locals>.g:/app/x.py", "JS:*f /app/x.js:1:1", ""}) {
     EXPECT_FALSE(is_trampoline_of(function, other)) << other;
   }
 }
@@ -341,9 +335,8 @@ TEST(InterpretedCode, ItsImageHasAPlaceForEachUnit) {
   EXPECT_EQ(image_file(function.code.file), "{frozen runpy}");
   const JitImageFunction made = image_function(function, 5);
   EXPECT_EQ(made.name, "{module}");
-  EXPECT_THAT(made.lines,
-              ElementsAre(JitImageLine{.line = kFirstLine, .file = 5},
-                          JitImageLine{.code_offset = 4, .line = 11, .file = 5}));
+  EXPECT_THAT(made.lines, ElementsAre(JitImageLine{.line = kFirstLine, .file = 5},
+                                      JitImageLine{.code_offset = 4, .line = 11, .file = 5}));
 }
 
 }  // namespace

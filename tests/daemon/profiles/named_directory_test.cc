@@ -211,8 +211,7 @@ TEST_F(NamedDirectoryTest, NamesOfInterpretedCodeAreShownCompletely) {
   add(labels(7, "app"), {leaf, caller, unnamed}, 2);
   (void)write();
   expect_both_readers(
-      "app.7.prof",
-      {{"f.{locals}.{lambda}", {2, 2}}, {"{module}", {0, 2}}, {"[unnamed]", {0, 2}}});
+      "app.7.prof", {{"f.{locals}.{lambda}", {2, 2}}, {"{module}", {0, 2}}, {"[unnamed]", {0, 2}}});
   EXPECT_THAT(test::output_of(std::string("HOME=/nonexistent ") + GO_PPROF_BINARY +
                               " -lines -top app.7.prof"),
               HasSubstr("f.{locals}.{lambda} {frozen runpy}:12"));

@@ -126,8 +126,8 @@ class FakeSource final : public Sampler {
   int calls_until_begun = 0;         // of has_begun()
   std::optional<ProcessKey> needed;  // that has an open block
   OngoingBlocks ongoing;
-  bool is_late = false;              // samples are still on their way
-  bool is_flooded = false;           // each drain leaves samples in the rings
+  bool is_late = false;     // samples are still on their way
+  bool is_flooded = false;  // each drain leaves samples in the rings
   int drains = 0;
   int releases = 0;
   int moves = 0;

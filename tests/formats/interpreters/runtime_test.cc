@@ -41,7 +41,10 @@ TEST(FoundRuntimeTest, OnlyWhatTheProgramsCanUseIsValid) {
       {"libc", [](auto& found) { found.runtime.libc = PROFD_LIBC_COUNT; }},
       {"slot", [](auto& found) { found.runtime.slot_form[0] = PROFD_SLOT_FORM_COUNT; }},
       {"no slot", [](auto& found) { found.runtime.slot_form[1] = PROFD_SLOT_NONE; }},
-      {"loop", [](auto& found) { found.runtime.loop[1] = {0xfffffff0, 0x11}; }},
+      {"loop",
+       [](auto& found) {
+         found.runtime.loop[1] = {0xfffffff0, 0x11};
+       }},
       {"a refusal with numbers", [](auto& found) { found.verdict = RuntimeVerdict::kMalformed; }},
       {"none with a kind", [](auto& found) { found.verdict = RuntimeVerdict::kNone; }},
       {"version", [](auto& found) { found.version = 0x1000000; }},

@@ -3,7 +3,6 @@
 #include "formats/php/recognize.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <string_view>
 
 #include <gtest/gtest.h>
+#include <stdio.h>
 
 #include "formats/base/unique_fd.h"
 #include "formats/elf/exported_symbols.h"

@@ -132,7 +132,9 @@ std::vector<TableCase> table_cases() {
       {"lnotab: deltas of one position add up", 8, "\x02\x7f\x00\x7f"sv, {10, 264}},
       {"lnotab: a line that goes back", 9, "\x02\xff"sv, {10, 9, 9}},
       {"lnotab: empty", 8, ""sv, {10, 10}},
-      {"3.10: a range without a line", 10, "\x02\x00\x04\x01\x02\x80\x02\xff"sv,
+      {"3.10: a range without a line",
+       10,
+       "\x02\x00\x04\x01\x02\x80\x02\xff"sv,
        {10, 11, 11, 0, 10}},
       {"3.10: empty ranges move the line", 10, "\x00\x7f\x00\x05\x02\x00"sv, {142}},
       {"short form and one-line form", 11, "\x80\x00\xd9\x00\x00"sv, {10, 11, 11}},
@@ -140,7 +142,9 @@ std::vector<TableCase> table_cases() {
       {"without columns, a line that goes back", 12, "\xe8\x07"sv, {7}},
       {"long form, a varint of two bytes", 14, "\xf0\x48\x03\x00\x00\x00"sv, {110}},
       {"no line, and the running one stays", 11, "\xf8\x80\x00"sv, {0, 10}},
-      {"eight units in an entry", 15, "\x87\x00\xd8\x00\x00"sv,
+      {"eight units in an entry",
+       15,
+       "\x87\x00\xd8\x00\x00"sv,
        {10, 10, 10, 10, 10, 10, 10, 10, 11}},
       {"a line below 1", 11, "\xe8\x29"sv, {0}},
   };
@@ -172,9 +176,8 @@ TEST(PythonLineTableTest, MalformedOnesEndEarly) {
   const std::string long_varint = "\xe8" + std::string(12, '\x7f') + "\x01";
   std::string storm;  // more entries than the limit
   for (int i = 0; i < 20'000; ++i) storm += i % 2 == 0 ? "\xd8\x01\x01" : "\x02\x01\x81";
-  const std::string_view tables[] = {"\xf0"sv,     "\xf0\x48"sv, "\xe8\x7f"sv, "\x80"sv,
-                                     "\xd8\x00"sv, "\x02"sv,     "\x00\x00"sv, long_varint,
-                                     storm};
+  const std::string_view tables[] = {"\xf0"sv, "\xf0\x48"sv, "\xe8\x7f"sv, "\x80"sv, "\xd8\x00"sv,
+                                     "\x02"sv, "\x00\x00"sv, long_varint,  storm};
   for (unsigned minor = 8; minor <= 15; ++minor) {
     for (const std::string_view table : tables) {
       for (const std::uint32_t units : {0U, 1U, 3U, 1U << 20}) {

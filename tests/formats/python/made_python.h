@@ -47,7 +47,7 @@ struct MadePython {
   std::uint64_t runtime_bytes;
   bool is_library = false;  // by the GOT, and by __tls_get_addr()
   bool has_gnu_hash = true;
-  std::string needed = "libc.so.6";  // empty: static
+  std::string needed = "libc.so.6";    // empty: static
   std::vector<std::string> without{};  // symbols
   // Numbers of 8 bytes that are written last, by their offsets in the file.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> changes{};

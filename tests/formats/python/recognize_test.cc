@@ -4,7 +4,6 @@
 #include "formats/python/recognize.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <stdio.h>
 
 #include "formats/base/unique_fd.h"
 #include "formats/python/layouts.h"
@@ -315,7 +315,7 @@ TEST(RecognizePythonTest, TheInterpretersOfThisHostAreRecognized) {
     SCOPED_TRACE(live.file);
     const std::string version =
         python_output(live.program.string() +
-                  " -S -c 'import sys; print(\"%d.%d.%d\" % tuple(sys.version_info[:3]))'");
+                      " -S -c 'import sys; print(\"%d.%d.%d\" % tuple(sys.version_info[:3]))'");
     unsigned minor = 0;
     if (::sscanf(version.c_str(), "3.%u.", &minor) != 1) continue;
     const UniqueFd fd(::open(live.file.c_str(), O_RDONLY | O_CLOEXEC));

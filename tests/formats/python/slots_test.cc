@@ -37,90 +37,114 @@ struct Shape {
 // Debian's executables: the program's own runtime, pthread_getspecific() inlined.
 MadeCode shape_of_program() {
   return MadeCode(kCode)
-      .add("\x48\x83\x3d").to(kRuntime + 0x248, 1).add("\x00")  // cmpq $0, initialized(%rip)
-      .add("\x0f\x84").to(kOutside)                             // je outside
-      .add("\x8b\x3d").to(kKey)                                 // mov key(%rip), %edi
-      .add("\xe9").to(kOutside);                                // jmp pthread_getspecific
+      .add("\x48\x83\x3d")
+      .to(kRuntime + 0x248, 1)
+      .add("\x00")  // cmpq $0, initialized(%rip)
+      .add("\x0f\x84")
+      .to(kOutside)  // je outside
+      .add("\x8b\x3d")
+      .to(kKey)  // mov key(%rip), %edi
+      .add("\xe9")
+      .to(kOutside);  // jmp pthread_getspecific
 }
 
 // Shared libraries of 3.8 to 3.11.
 MadeCode shape_of_library() {
   return MadeCode(kCode)
-      .add("\x48\x8b\x05").to(kGot)             // mov runtime@GOTPCREL(%rip), %rax
-      .add("\x48\x83\xb8\x48\x02\0\0\0")        // cmpq $0, 0x248(%rax)
-      .add("\x74\x0f")                          // je the end
-      .add("\x48\x8d\xb8\x50\x02\0\0")          // lea 0x250(%rax), %rdi
-      .add("\xe9").to(kOutside)                 // jmp PyThread_tss_get
-      .add("\x0f\x1f\x00")                      // nop
-      .add("\x31\xc0\xc3");                     // xor %eax, %eax; ret
+      .add("\x48\x8b\x05")
+      .to(kGot)                           // mov runtime@GOTPCREL(%rip), %rax
+      .add("\x48\x83\xb8\x48\x02\0\0\0")  // cmpq $0, 0x248(%rax)
+      .add("\x74\x0f")                    // je the end
+      .add("\x48\x8d\xb8\x50\x02\0\0")    // lea 0x250(%rax), %rdi
+      .add("\xe9")
+      .to(kOutside)          // jmp PyThread_tss_get
+      .add("\x0f\x1f\x00")   // nop
+      .add("\x31\xc0\xc3");  // xor %eax, %eax; ret
 }
 
 // The same with the key read before pthread_getspecific().
 MadeCode shape_of_library_with_key() {
   return MadeCode(kCode)
-      .add("\xf3\x0f\x1e\xfa")                  // endbr64
-      .add("\x48\x8b\x05").to(kGot)             // mov runtime@GOTPCREL(%rip), %rax
-      .add("\x8b\xb8\x54\x02\0\0")              // mov 0x254(%rax), %edi
-      .add("\xff\x25").to(kOutside);            // jmp *pthread_getspecific@GOTPCREL(%rip)
+      .add("\xf3\x0f\x1e\xfa")  // endbr64
+      .add("\x48\x8b\x05")
+      .to(kGot)                     // mov runtime@GOTPCREL(%rip), %rax
+      .add("\x8b\xb8\x54\x02\0\0")  // mov 0x254(%rax), %edi
+      .add("\xff\x25")
+      .to(kOutside);  // jmp *pthread_getspecific@GOTPCREL(%rip)
 }
 
 // 3.12 and 3.13 without LTO.
 MadeCode shape_with_a_call() {
   return MadeCode(kCode)
-      .add("\x48\x8b\x05").to(kGot)             // mov runtime@GOTPCREL(%rip), %rax
-      .add("\x53")                              // push %rbx
-      .add("\x48\x8d\x98\x50\x02\0\0")          // lea 0x250(%rax), %rbx
-      .add("\x48\x89\xdf")                      // mov %rbx, %rdi
-      .add("\xe8").to(kOutside)                 // call PyThread_tss_is_created
-      .add("\x85\xc0\x74\x0d")                  // test %eax, %eax; je the end
-      .add("\x48\x89\xdf\x5b")                  // mov %rbx, %rdi; pop %rbx
-      .add("\xe9").to(kOutside)                 // jmp PyThread_tss_get
-      .add("\x0f\x1f\x40\x00")                  // nop
-      .add("\x31\xc0\x5b\xc3");                 // xor %eax, %eax; pop %rbx; ret
+      .add("\x48\x8b\x05")
+      .to(kGot)                         // mov runtime@GOTPCREL(%rip), %rax
+      .add("\x53")                      // push %rbx
+      .add("\x48\x8d\x98\x50\x02\0\0")  // lea 0x250(%rax), %rbx
+      .add("\x48\x89\xdf")              // mov %rbx, %rdi
+      .add("\xe8")
+      .to(kOutside)             // call PyThread_tss_is_created
+      .add("\x85\xc0\x74\x0d")  // test %eax, %eax; je the end
+      .add("\x48\x89\xdf\x5b")  // mov %rbx, %rdi; pop %rbx
+      .add("\xe9")
+      .to(kOutside)              // jmp PyThread_tss_get
+      .add("\x0f\x1f\x40\x00")   // nop
+      .add("\x31\xc0\x5b\xc3");  // xor %eax, %eax; pop %rbx; ret
 }
 
 // 3.12.10 by another compiler, in a library that comes with a product: the offset first.
 MadeCode shape_with_a_sum() {
   return MadeCode(kCode)
-      .add("\x53")                              // push %rbx
-      .add("\xbb").int32(kTss - kRuntime)       // mov $0x250, %ebx
-      .add("\x48\x03\x1d").to(kGot)             // add runtime@GOTPCREL(%rip), %rbx
-      .add("\x48\x89\xdf")                      // mov %rbx, %rdi
-      .add("\xe8").to(kOutside)                 // call PyThread_tss_is_created
-      .add("\x85\xc0\x74\x09")                  // test %eax, %eax; je the end
-      .add("\x48\x89\xdf\x5b")                  // mov %rbx, %rdi; pop %rbx
-      .add("\xe9").to(kOutside)                 // jmp PyThread_tss_get
-      .add("\x31\xc0\x5b\xc3");                 // xor %eax, %eax; pop %rbx; ret
+      .add("\x53")  // push %rbx
+      .add("\xbb")
+      .int32(kTss - kRuntime)  // mov $0x250, %ebx
+      .add("\x48\x03\x1d")
+      .to(kGot)             // add runtime@GOTPCREL(%rip), %rbx
+      .add("\x48\x89\xdf")  // mov %rbx, %rdi
+      .add("\xe8")
+      .to(kOutside)             // call PyThread_tss_is_created
+      .add("\x85\xc0\x74\x09")  // test %eax, %eax; je the end
+      .add("\x48\x89\xdf\x5b")  // mov %rbx, %rdi; pop %rbx
+      .add("\xe9")
+      .to(kOutside)              // jmp PyThread_tss_get
+      .add("\x31\xc0\x5b\xc3");  // xor %eax, %eax; pop %rbx; ret
 }
 
 // A program with fixed addresses.
 MadeCode shape_without_pic() {
   return MadeCode(kCode)
-      .add("\x80\x3c\x25").int32(kRuntime + 0x248).add("\0")  // cmpb $0, initialized
-      .add("\x74\x0a")                                        // je the end
-      .add("\xbf").int32(kTss)                                // mov $tss, %edi
-      .add("\xe9").to(kOutside)                               // jmp PyThread_tss_get
+      .add("\x80\x3c\x25")
+      .int32(kRuntime + 0x248)
+      .add("\0")        // cmpb $0, initialized
+      .add("\x74\x0a")  // je the end
+      .add("\xbf")
+      .int32(kTss)  // mov $tss, %edi
+      .add("\xe9")
+      .to(kOutside)  // jmp PyThread_tss_get
       .add("\x31\xc0\xc3");
 }
 
 // The linker made an address of the load from the GOT.
 MadeCode shape_with_a_relaxed_load() {
   return MadeCode(kCode)
-      .add("\x48\x8d\x05").to(kRuntime)         // lea runtime(%rip), %rax
-      .add("\x48\x8d\xb8\x50\x02\0\0")          // lea 0x250(%rax), %rdi
-      .add("\xe9").to(kOutside);
+      .add("\x48\x8d\x05")
+      .to(kRuntime)                     // lea runtime(%rip), %rax
+      .add("\x48\x8d\xb8\x50\x02\0\0")  // lea 0x250(%rax), %rdi
+      .add("\xe9")
+      .to(kOutside);
 }
 
 // The compiler put the path without a state first.
 MadeCode shape_with_a_jump_over_the_end() {
   return MadeCode(kCode)
-      .add("\x48\x8b\x05").to(kGot)             // mov runtime@GOTPCREL(%rip), %rax
-      .add("\x83\xb8\x50\x02\0\0\0")            // cmpl $0, 0x250(%rax)
-      .add("\x75\x04")                          // jne behind the end
-      .add("\x31\xc0\xc3\x90")                  // xor %eax, %eax; ret; nop
-      .add("\x48\x05\x50\x02\0\0")              // add $0x250, %rax
-      .add("\x48\x89\xc7")                      // mov %rax, %rdi
-      .add("\xe9").to(kOutside);
+      .add("\x48\x8b\x05")
+      .to(kGot)                       // mov runtime@GOTPCREL(%rip), %rax
+      .add("\x83\xb8\x50\x02\0\0\0")  // cmpl $0, 0x250(%rax)
+      .add("\x75\x04")                // jne behind the end
+      .add("\x31\xc0\xc3\x90")        // xor %eax, %eax; ret; nop
+      .add("\x48\x05\x50\x02\0\0")    // add $0x250, %rax
+      .add("\x48\x89\xc7")            // mov %rax, %rdi
+      .add("\xe9")
+      .to(kOutside);
 }
 
 TEST(PythonSlotsTest, TheKeyIsFoundInEachShape) {
@@ -159,8 +183,8 @@ std::vector<CurrentShape> current_shapes() {
   std::vector<CurrentShape> shapes;
   shapes.push_back({"program",
                     MadeCode(kCode)
-                        .add("\xf3\x0f\x1e\xfa")                              // endbr64
-                        .add("\x64\x48\x8b\x04\x25\xe8\xff\xff\xff\xc3"),     // mov %fs:-24, %rax
+                        .add("\xf3\x0f\x1e\xfa")                           // endbr64
+                        .add("\x64\x48\x8b\x04\x25\xe8\xff\xff\xff\xc3"),  // mov %fs:-24, %rax
                     PROFD_SLOT_TLS, -24, 0});
   shapes.push_back({"relaxed from the GOT",
                     MadeCode(kCode)
@@ -175,19 +199,23 @@ std::vector<CurrentShape> current_shapes() {
                     PROFD_SLOT_TLS, -40, 0});
   shapes.push_back({"general dynamic",
                     MadeCode(kCode)
-                        .add("\x48\x83\xec\x08")                // sub $8, %rsp
-                        .add("\x66\x48\x8d\x3d").to(kGot)       // lea pair(%rip), %rdi
-                        .add("\x66\x66\x48\xe8").to(kOutside)   // call __tls_get_addr
-                        .add("\x48\x8b\x00")                    // mov (%rax), %rax
-                        .add("\x48\x83\xc4\x08\xc3"),           // add $8, %rsp; ret
+                        .add("\x48\x83\xec\x08")  // sub $8, %rsp
+                        .add("\x66\x48\x8d\x3d")
+                        .to(kGot)  // lea pair(%rip), %rdi
+                        .add("\x66\x66\x48\xe8")
+                        .to(kOutside)                  // call __tls_get_addr
+                        .add("\x48\x8b\x00")           // mov (%rax), %rax
+                        .add("\x48\x83\xc4\x08\xc3"),  // add $8, %rsp; ret
                     PROFD_SLOT_DYNAMIC_TLS, kGot, 0});
   shapes.push_back({"local dynamic, frame pointer",
                     MadeCode(kCode)
-                        .add("\x55\x48\x89\xe5")                // push %rbp; mov %rsp, %rbp
-                        .add("\x48\x8d\x3d").to(kGot)           // lea pair(%rip), %rdi
-                        .add("\xe8").to(kOutside)               // call __tls_get_addr
-                        .add("\x48\x8b\x80\x18\0\0\0")          // mov 24(%rax), %rax
-                        .add("\x5d\xc3"),                       // pop %rbp; ret
+                        .add("\x55\x48\x89\xe5")  // push %rbp; mov %rsp, %rbp
+                        .add("\x48\x8d\x3d")
+                        .to(kGot)  // lea pair(%rip), %rdi
+                        .add("\xe8")
+                        .to(kOutside)                   // call __tls_get_addr
+                        .add("\x48\x8b\x80\x18\0\0\0")  // mov 24(%rax), %rax
+                        .add("\x5d\xc3"),               // pop %rbp; ret
                     PROFD_SLOT_DYNAMIC_TLS, kGot, 24});
   return shapes;
 }
@@ -220,7 +248,8 @@ TEST(PythonSlotsTest, OtherWordsOfTheThreadAreNoSlot) {
   EXPECT_FALSE(python::find_current_slot(not_returned.code(), kCode));
   const auto lost = MadeCode(kCode)
                         .add("\x64\x48\x8b\x04\x25\xf8\xff\xff\xff")  // mov %fs:-8, %rax
-                        .add("\xe8").to(kOutside)                     // call
+                        .add("\xe8")
+                        .to(kOutside)  // call
                         .add("\xc3");
   EXPECT_FALSE(python::find_current_slot(lost.code(), kCode));
 }
@@ -228,8 +257,8 @@ TEST(PythonSlotsTest, OtherWordsOfTheThreadAreNoSlot) {
 TEST(PythonSlotsTest, CodeThatIsCutOrUnknownHasNoSlot) {
   const MadeCode whole = shape_of_library();
   for (std::size_t bytes = 0; bytes < 26; ++bytes) {
-    EXPECT_FALSE(python::find_gilstate_slot(whole.code().first(bytes), kCode, kKey,
-                                            &got_of_runtime, nullptr))
+    EXPECT_FALSE(python::find_gilstate_slot(whole.code().first(bytes), kCode, kKey, &got_of_runtime,
+                                            nullptr))
         << bytes;
   }
   const auto unknown = MadeCode(kCode).add("\xd9\xee").add("\xbf").int32(kTss).add("\xe9").to(0);

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-int call_from_c(int (*compare)(const void*, const void*), int* numbers, int count) {
-  qsort(numbers, (size_t)count, sizeof(int), compare);
-  return numbers[0]; /* so that this is no tail call */
+int call_from_c(int (*compare)(const void *, const void *), int *numbers, int count)
+{
+	qsort(numbers, (size_t)count, sizeof(int), compare);
+	return numbers[0]; /* so that this is no tail call */
 }
