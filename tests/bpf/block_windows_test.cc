@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -12,43 +11,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/bpf/blocked_reader.h"
 #include "tests/bpf/sampling_test.h"
 
 namespace profd::test {
 namespace {
 
 using std::chrono::milliseconds;
-
-// A thread of this process that reads from an empty pipe until it is woken.
-class WindowSleeper {
- public:
-  WindowSleeper() {
-    EXPECT_EQ(::pipe(pipe_.data()), 0);
-    thread_ = std::thread([this] {
-      tid_ = static_cast<std::uint32_t>(::gettid());
-      char byte = 0;
-      EXPECT_EQ(::read(pipe_[0], &byte, 1), 1);
-    });
-    while (tid_ == 0) std::this_thread::sleep_for(milliseconds(1));
-  }
-  WindowSleeper(const WindowSleeper&) = delete;
-  WindowSleeper& operator=(const WindowSleeper&) = delete;
-  ~WindowSleeper() {
-    if (thread_.joinable()) wake();
-    for (const int fd : pipe_) ::close(fd);
-  }
-
-  void wake() {
-    EXPECT_EQ(::write(pipe_[1], "x", 1), 1);
-    thread_.join();
-  }
-  [[nodiscard]] std::uint32_t tid() const { return tid_; }
-
- private:
-  std::array<int, 2> pipe_{};
-  std::atomic<std::uint32_t> tid_ = 0;
-  std::thread thread_;
-};
 
 class BlockWindowsTest : public SamplingTest {
  protected:
@@ -78,7 +47,7 @@ constexpr std::uint64_t kNsOfWindow = 1'000'000 * std::uint64_t{kMsOfWindow};
 // Finds: a block that one window alone has, or both whole; one that is lost where a slot is used
 // again; and a kernel that does not list it after a move.
 TEST_F(BlockWindowsTest, ABlockIsInEachWindowThatItGoesOnIn) {
-  WindowSleeper sleeper;
+  BlockedReader sleeper;
   Target target = target_of_all();
   target.is_window = true;
   const auto began = std::chrono::steady_clock::now();
@@ -111,7 +80,7 @@ TEST_F(BlockWindowsTest, ABlockIsInEachWindowThatItGoesOnIn) {
 // Finds: a hang that counts only when it ends, a part that two lists give, and one that neither
 // gives.
 TEST_F(BlockWindowsTest, ABlockThatGoesOnIsInEachPartOfASession) {
-  WindowSleeper sleeper;
+  BlockedReader sleeper;
   const auto began = std::chrono::steady_clock::now();
   const SessionSlot slot =
       start(target_of_pid(static_cast<std::uint32_t>(::getpid())), event_of("off-cpu", 0));

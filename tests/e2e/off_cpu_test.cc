@@ -194,7 +194,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(OffCpuTest, ReadsOfADiskAreUninterruptible) {
   const BlockRows rows = record_waits({"read", BUILD_DIRECTORY, "1000"});
   const OwnWait own = own_.function("read_cold_file");
-  if (own.switches < 100) GTEST_SKIP() << "the build lies on no disk that is waited for";
+  if (own.switches < 100) {
+    GTEST_SKIP() << "NOT TESTED: waits for a disk. The build lies on none that is waited for";
+  }
   const BlockSum sum = rows.in("read_cold_file");
   EXPECT_LE(sum.ns, 1.01 * own.ns);
   EXPECT_NEAR(sum.blocks, own.switches, 0.1 * own.switches);
