@@ -27,7 +27,7 @@ constexpr double kPhpPoints = 3;  // that a share may be off
 class PhpTest : public RecordingTest, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
-    if (run({"php8.2", "-v"}).status != 0) GTEST_SKIP() << "no php8.2";
+    ASSERT_EQ(run({"php8.2", "-v"}).status, 0);
     known_ = std::make_unique<Process>(Args{"php8.2", "-r", "while (true) { }"});
     const fs::path path = directory_.path() / "known.pb.gz";
     EXPECT_TRUE(eventually([&] {

@@ -244,6 +244,8 @@ std::map<std::string, std::uint64_t> interpreter_losses(const Daemon& daemon) {
   return counts;
 }
 
+bool is_usual_python() { return std::getenv("PROFD_TEST_PYTHON") == nullptr; }
+
 Args test_python() {
   const char* const given = std::getenv("PROFD_TEST_PYTHON");
   std::istringstream words(given == nullptr ? "/usr/bin/python3" : given);

@@ -107,6 +107,7 @@ class ExpectedStacks {
 
 // The interpreter under test: PROFD_TEST_PYTHON, arguments and all, or Debian's.
 [[nodiscard]] Args test_python();
+[[nodiscard]] bool is_usual_python();  // Debian's
 [[nodiscard]] std::filesystem::path python_workload(const std::string& name);
 [[nodiscard]] Args python_command(const std::string& workload, const Args& arguments = {},
                                   const Args& options = {});

@@ -330,7 +330,9 @@ TEST_F(PythonTest, BlocksHavePythonFunctions) {
 
 // Another user's functions are in no profile of mine, and mine are named without root.
 TEST_F(PythonTest, AUserHasNamesOfHisOwnProcessesAlone) {
-  if (!test_python().front().starts_with("/usr/")) GTEST_SKIP() << "another user may not run it";
+  if (!test_python().front().starts_with("/usr/")) {
+    GTEST_SKIP() << "NOT TESTED: other users. They may not run this interpreter";
+  }
   fs::permissions(directory_.path(), fs::perms(01777));
   Args command = test_python();
   command.insert(command.end(), {"-c",
@@ -400,14 +402,19 @@ void expect_pairs(const PythonSamples& samples, const PythonTruth& truth) {
 TEST_F(PythonTest, GreenletsHaveNoFramesOfOthers) {
   Args command = test_python();
   command.insert(command.end(), {"-c", "import greenlet"});
-  if (run(command).status != 0) GTEST_SKIP() << "this interpreter has no greenlet";
+  if (run(command).status != 0) {
+    ASSERT_FALSE(is_usual_python()) << "python3-greenlet is not installed";
+    GTEST_SKIP() << "NOT TESTED: greenlets. This interpreter has none";
+  }
   const PythonSamples samples = record_python({"-F", "499"}, python_command("greenlets.py"));
   expect_pairs(samples, PythonTruth::parse(recorded_.out));
 }
 
 TEST_F(PythonTest, ASubinterpreterHasItsOwnFunctions) {
   const Ended tried = run(python_command("subinterpreters.py"));
-  if (tried.status == 77) GTEST_SKIP() << "this interpreter has no module for it";
+  if (tried.status == 77) {
+    GTEST_SKIP() << "NOT TESTED: subinterpreters. This interpreter has no module for them";
+  }
   const PythonSamples samples = record_python({"-F", "499"}, python_command("subinterpreters.py"));
   expect_shares_of_truth(samples, PythonTruth::parse(recorded_.out));
 }
@@ -415,7 +422,7 @@ TEST_F(PythonTest, ASubinterpreterHasItsOwnFunctions) {
 // Two methods in one sample: a trampoline is left out where the frame in front of it has its name
 // and file, and stays where both disagree, or it is at another place than its frame.
 TEST_F(PythonTest, TrampolinesOfPerfRepeatNoFrame) {
-  if (test_python_minor() < 13) GTEST_SKIP() << "-X perf_jit needs 3.13";
+  if (test_python_minor() < 13) GTEST_SKIP() << "NOT TESTED: -X perf_jit needs 3.13";
   const PythonSamples samples =
       record_python({"-F", "499"}, python_command("perf_agrees.py", {"4"}, {"-X", "perf_jit"}));
   std::int64_t with_both = 0;

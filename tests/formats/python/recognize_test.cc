@@ -335,7 +335,7 @@ TEST(RecognizePythonTest, TheInterpretersOfThisHostAreRecognized) {
     }
     ++checked;
   }
-  if (checked == 0) GTEST_SKIP() << "this host has no CPython of a known version";
+  EXPECT_GT(checked, 0U);
 }
 
 }  // namespace
