@@ -20,7 +20,7 @@ constexpr std::uint32_t kChance = 1U << 26;  // 1/64
 constexpr double kWeight = 64;
 constexpr double kWalkNs = 6'000;
 constexpr std::size_t kBlocks = 100'000;
-constexpr std::uint32_t kSeedCount = 40;
+constexpr std::uint32_t kBalanceSeeds = 40;
 constexpr std::array<double, 2> kMeanNs = {20'000, 60'000};
 
 struct Times {
@@ -61,11 +61,11 @@ Times times_of_thread(std::uint32_t seed) {
 // Finds a balance that is not kept, and one that is kept in number alone.
 TEST(UnsampledBalanceTest, TheTotalOfAThreadIsTheKernels) {
   double weighted = 0;
-  for (std::uint32_t seed = 0; seed < kSeedCount; ++seed) {
+  for (std::uint32_t seed = 0; seed < kBalanceSeeds; ++seed) {
     const Times times = times_of_thread(seed);
     const double real = sum_of(times.real);
     EXPECT_NEAR(sum_of(times.balanced), real, 0.01 * real) << seed;
-    weighted += sum_of(times.weighted) / real / kSeedCount;
+    weighted += sum_of(times.weighted) / real / kBalanceSeeds;
   }
   EXPECT_GT(weighted, 1.08);  // which is why there is a balance
 }
@@ -74,10 +74,10 @@ TEST(UnsampledBalanceTest, TheTotalOfAThreadIsTheKernels) {
 TEST(UnsampledBalanceTest, SitesKeepTheirShares) {
   double share = 0;
   double real = 0;
-  for (std::uint32_t seed = 0; seed < kSeedCount; ++seed) {
+  for (std::uint32_t seed = 0; seed < kBalanceSeeds; ++seed) {
     const Times times = times_of_thread(seed);
-    share += times.balanced[1] / sum_of(times.balanced) / kSeedCount;
-    real += times.real[1] / sum_of(times.real) / kSeedCount;
+    share += times.balanced[1] / sum_of(times.balanced) / kBalanceSeeds;
+    real += times.real[1] / sum_of(times.real) / kBalanceSeeds;
   }
   EXPECT_NEAR(share, real, 0.04);
 }
