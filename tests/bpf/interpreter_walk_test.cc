@@ -417,8 +417,12 @@ TEST_P(InterpreterWalkTest, APositionBehindTheCodeEndsTheChain) {
     python.set_cframe(python.make_cframe(kStack + 0x100, leaf, 0));
     const std::string walked = python.walk();
     EXPECT_EQ(python.at().frame_count, is_good ? 1U : 0U) << unit;
-    if (!is_good) EXPECT_EQ(python.at().end, PROFD_CHAIN_NOT_CODE) << unit;
-    if (unit == -1) EXPECT_TRUE(walked == "f" || walked.starts_with("f |")) << walked;
+    if (!is_good) {
+      EXPECT_EQ(python.at().end, PROFD_CHAIN_NOT_CODE) << unit;
+    }
+    if (unit == -1) {
+      EXPECT_TRUE(walked == "f" || walked.starts_with("f |")) << walked;
+    }
   }
 }
 
@@ -696,7 +700,9 @@ TEST(InterpreterDepthTest, RecursionIsWalkedToTheLimitOfFramesBefore311) {
     // One for each page of frames and, of 3.10, of the native stack.
     EXPECT_LT(python.at().reads, minor == 10 ? 150U : 70U);
     EXPECT_EQ(python.at().entries[1022].position, (kDepth - 512) % 90);
-    if (minor == 10) EXPECT_EQ(python.at().entries[1023].value, kStack + 512 * 560);
+    if (minor == 10) {
+      EXPECT_EQ(python.at().entries[1023].value, kStack + 512 * 560);
+    }
   }
 }
 
