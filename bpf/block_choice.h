@@ -189,10 +189,17 @@ static __always_inline __u32 profd_choose_block(struct profd_walk_tokens *tokens
 	return profd_chance_of(history, rate->scale);
 }
 
+/* Whether a part begins with a block of that chance, so that its point has to be drawn: at the
+ * least chance one block in 1,024 does. */
+static __always_inline bool profd_begins_part(const struct profd_block_draw *draw, __u32 chance)
+{
+	return chance != PROFD_CERTAIN && (!draw->sum || draw->sum + chance < chance);
+}
+
 /*
- * Whether a block with that chance is chosen. `random` has 32 equally likely bits. A block that
- * lies in two parts may be chosen in both: it then stands for twice as many, so its chance is
- * halved.
+ * Whether a block with that chance is chosen. `random` has 32 equally likely bits, and is used only
+ * where a part begins. A block that lies in two parts may be chosen in both: it then stands for
+ * twice as many, so its chance is halved.
  */
 static __always_inline bool profd_is_chosen(struct profd_block_draw *draw, __u32 *chance,
 					    __u32 random)

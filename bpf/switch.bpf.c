@@ -98,8 +98,8 @@ __noinline int profd_choose_current(struct profd_thread *thread, __u32 site, __u
 		return 0;
 	__u32 chance = profd_choose_block(&here->tokens, &thread->history, rate,
 					  profd_uid_of_current(), site, now);
-	bool is_chosen = profd_is_chosen(&thread->draw, &chance,
-					 chance == PROFD_CERTAIN ? 0 : bpf_get_prandom_u32());
+	__u32 random = profd_begins_part(&thread->draw, chance) ? bpf_get_prandom_u32() : 0;
+	bool is_chosen = profd_is_chosen(&thread->draw, &chance, random);
 
 	here->chance = chance;
 	return is_chosen;

@@ -60,8 +60,10 @@ class SimulatedBlocks {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const TraceBlock& block = blocks_[i];
       std::uint32_t chance = chances_[i];
+      profd_block_draw& draw = draws[block.thread];
+      const auto bits = static_cast<std::uint32_t>(random());
       const bool is_chosen =
-          profd_is_chosen(&draws[block.thread], &chance, static_cast<std::uint32_t>(random()));
+          profd_is_chosen(&draw, &chance, profd_begins_part(&draw, chance) ? bits : 0);
       estimated.chosen += is_chosen ? 1 : 0;
       if (!is_chosen && block.ns < rate_.long_ns) continue;
       const BlockSpan span{.start_ns = block.start_ns, .end_ns = block.start_ns + block.ns};
