@@ -80,15 +80,21 @@ static __always_inline void profd_fill_tokens(struct profd_tokens *tokens, __u32
 	tokens->filled_ns = now_ns;
 }
 
-/* Takes a token if at least so many others are left. */
-static __always_inline bool profd_take_token_above(struct profd_tokens *tokens, __u32 per_second,
-						   __u32 burst, __u32 left, __u64 now_ns)
+/* Takes a token of those that are there, if at least so many others are left. */
+static __always_inline bool profd_spend_token_above(struct profd_tokens *tokens, __u32 left)
 {
-	profd_fill_tokens(tokens, per_second, burst, now_ns);
 	if (tokens->millitokens < 1000ULL * left + 1000)
 		return false;
 	tokens->millitokens -= 1000;
 	return true;
+}
+
+/* The same, with the tokens that the bucket has earned since it was filled. */
+static __always_inline bool profd_take_token_above(struct profd_tokens *tokens, __u32 per_second,
+						   __u32 burst, __u32 left, __u64 now_ns)
+{
+	profd_fill_tokens(tokens, per_second, burst, now_ns);
+	return profd_spend_token_above(tokens, left);
 }
 
 /* Whether a token is there, which it takes. `per_second` and `burst` are in tokens. */
@@ -124,12 +130,12 @@ static __always_inline bool profd_take_walk(struct profd_walk_tokens *tokens,
 {
 	struct profd_tokens *all = &tokens->all;
 
-	if (uid && profd_take_token_above(all, rate->walks_per_second, rate->burst, rate->burst / 2,
-					  now_ns))
+	profd_fill_tokens(all, rate->walks_per_second, rate->burst, now_ns);
+	if (uid && profd_spend_token_above(all, rate->burst / 2))
 		return true;
 	if (uid && !profd_take_share(tokens, rate, uid, now_ns))
 		return false;
-	return profd_take_token(all, rate->walks_per_second, rate->burst, now_ns);
+	return profd_spend_token_above(all, 0);
 }
 
 /* Rule 2. The last half is kept for root's threads here too. */

@@ -87,17 +87,15 @@ static __always_inline __u32 profd_site_of(const struct pt_regs___kernel *regs)
 	return (__u32)(site * 0x9e3779b97f4a7c15ULL >> 32) | 1;
 }
 
-/* Whether the block of the current thread that starts now is chosen. Sets the chance in this CPU's
- * state. Global, so that the ways to the same answer don't multiply what is verified behind it. */
-__noinline int profd_choose_current(struct profd_thread *thread, __u32 site, __u64 now)
+/* Whether the block of a thread of `uid` that begins now is chosen. Sets the chance in this CPU's
+ * state. The call of one helper costs as much as all of this: so the caller passes what it has, and
+ * a random number is drawn only where it is used. */
+static __always_inline bool profd_choose_current(struct profd_switch_state *here,
+						 struct profd_thread *thread,
+						 const struct profd_block_rate *rate, __u32 uid,
+						 __u32 site, __u64 now)
 {
-	struct profd_switch_state *here = profd_switch_state_here();
-	struct profd_block_rate *rate = profd_rate_now();
-
-	if (!thread || !here || !rate)
-		return 0;
-	__u32 chance = profd_choose_block(&here->tokens, &thread->history, rate,
-					  profd_uid_of_current(), site, now);
+	__u32 chance = profd_choose_block(&here->tokens, &thread->history, rate, uid, site, now);
 	__u32 random = profd_begins_part(&thread->draw, chance) ? bpf_get_prandom_u32() : 0;
 	bool is_chosen = profd_is_chosen(&thread->draw, &chance, random);
 
@@ -223,13 +221,14 @@ static __always_inline void profd_begin_block(void *ctx, struct profd_thread *th
 {
 	struct profd_filter *filter = profd_filter_now();
 	struct profd_switch_state *here = profd_switch_state_here();
+	struct profd_block_rate *rate = profd_rate_now();
 	struct task_struct *leader = task->group_leader;
 
 	if (thread->start_ns)
 		profd_end_missed_block(thread, task, now);
 	if (thread->unsent_id)
 		profd_send_unsent(thread);
-	if (!filter || !here)
+	if (!filter || !here || !rate)
 		return;
 	__u32 slots = profd_slots_for(filter, state) & filter->live;
 
@@ -250,7 +249,8 @@ static __always_inline void profd_begin_block(void *ctx, struct profd_thread *th
 	thread->chosen = 0;
 	thread->from_before = 0;
 	thread->lost = 0;
-	if (profd_choose_current(thread, profd_site_of(regs), now)) {
+	if (profd_choose_current(here, thread, rate, leader->real_cred->uid.val,
+				 profd_site_of(regs), now)) {
 		if (!profd_count_walk(thread, filter, leader, here, now))
 			return;
 		profd_sample_block(ctx, thread, task, regs, here, now);
