@@ -188,12 +188,25 @@ __noinline int profd_count_block(__u32 sessions, __u64 term, __u64 start_ns, __u
 	return 0;
 }
 
-static __always_inline void profd_count_short(struct profd_thread *thread, __u32 sessions,
+/* Most blocks are short ones of one session, which are counted without a call of a function. */
+static __always_inline void profd_count_short(struct profd_thread *thread,
+					      const struct profd_filter *filter, __u32 sessions,
 					      __u64 start_ns, __u64 end_ns)
 {
+	__u32 others = sessions & (sessions - 1);
+
+	barrier_var(others); /* else the compiler counts the bits of `sessions` instead */
 	thread->unsampled++;
 	thread->unsampled_ns += end_ns - start_ns;
-	profd_count_block(sessions, PROFD_TERM_SHORT_UNSAMPLED, start_ns, end_ns);
+	if (!sessions || others || start_ns < filter->all_counted_ns) {
+		profd_count_block(sessions, PROFD_TERM_SHORT_UNSAMPLED, start_ns, end_ns);
+		return;
+	}
+	struct profd_switch_counters *counters = profd_switch_counters_here();
+
+	if (counters)
+		profd_add_block(counters, profd_number_of_bit(sessions), PROFD_TERM_SHORT_UNSAMPLED,
+				end_ns - start_ns, 1);
 }
 
 static __always_inline __u16 profd_call_of(const struct pt_regs___kernel *regs, __u8 context)
@@ -353,7 +366,7 @@ static __always_inline void profd_end_block(struct profd_thread *thread, struct 
 	else if (thread->lost && ns < rate->long_ns)
 		profd_count_block(live, profd_term_of_loss(thread->lost - 1), start_ns, end_ns);
 	else if (ns < rate->long_ns)
-		profd_count_short(thread, live, start_ns, end_ns);
+		profd_count_short(thread, filter, live, start_ns, end_ns);
 	else if (id) /* listed: user space has all but its end */
 		profd_count_block(live, PROFD_TERM_LONG_UNSAMPLED, start_ns, end_ns);
 	else
