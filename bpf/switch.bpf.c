@@ -215,6 +215,13 @@ static __always_inline void profd_send_unsent(struct profd_thread *thread)
 	thread->unsent_id = 0;
 }
 
+/* The time of a switch is read once, since no other part of it costs as much, and not at all where
+ * no block ends or begins, as between runnable threads. 0: it was not read yet. */
+static __always_inline __u64 profd_time_of_switch(__u64 now)
+{
+	return now ? now : bpf_ktime_get_ns();
+}
+
 /* Begins a block of the current thread, if it counts for any session. */
 static __always_inline void profd_begin_block(void *ctx, struct profd_thread *thread,
 					      struct task_struct *task, __u32 state, __u64 now)
@@ -224,8 +231,10 @@ static __always_inline void profd_begin_block(void *ctx, struct profd_thread *th
 	struct profd_block_rate *rate = profd_rate_now();
 	struct task_struct *leader = task->group_leader;
 
-	if (thread->start_ns)
+	if (thread->start_ns) {
+		now = profd_time_of_switch(now);
 		profd_end_missed_block(thread, task, now);
+	}
 	if (thread->unsent_id)
 		profd_send_unsent(thread);
 	if (!filter || !here || !rate)
@@ -234,6 +243,7 @@ static __always_inline void profd_begin_block(void *ctx, struct profd_thread *th
 
 	if (!slots)
 		return;
+	now = profd_time_of_switch(now);
 	if (!profd_is_matched(thread, filter, leader, now))
 		profd_match_thread(thread, filter, leader, now);
 	slots &= thread->sessions;
@@ -270,13 +280,10 @@ int BPF_PROG(profd_switch, bool preempt, struct task_struct *prev, struct task_s
 	__u64 now = 0;
 
 	if (to && to->start_ns) {
-		now = bpf_ktime_get_ns();
+		now = profd_time_of_switch(now);
 		profd_end_block(to, next, now, true);
 	}
-	if (from) {
-		if (!now)
-			now = bpf_ktime_get_ns();
+	if (from)
 		profd_begin_block(ctx, from, prev, profd_block_state_of(preempt, prev_state), now);
-	}
 	return 0;
 }
