@@ -106,11 +106,11 @@ std::vector<T> values_in(const std::string& bytes) {
 }  // namespace
 
 Result<void> set_hash_key(bpf_object* object, const HashKey& key) {
-  const std::span<std::byte> data = read_only_data(object);
-  if (data.size() < sizeof(key)) {
-    return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
+  const std::span<std::byte> constant = find_constant(object, "profd_hash_key");
+  if (constant.size() != sizeof(key)) {
+    return fail(ErrorCode::kInternal, "the BPF object has no key of hashes");
   }
-  std::memcpy(data.data(), key.data(), sizeof(key));
+  std::memcpy(constant.data(), key.data(), sizeof(key));
   return {};
 }
 
