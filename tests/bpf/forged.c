@@ -77,8 +77,12 @@ static void make_shim(char* shim, char* caller) {
   shim[70] = 3;
 }
 
+// gcc leaves out the frame pointer of a leaf that does not ask for it.
 STEP void spin(void) {
+  void* volatile frame = __builtin_frame_address(0);
+
   while (!over) work_done++;
+  work_done += (unsigned long)frame;
 }
 
 void enter(void (*step)(void));
