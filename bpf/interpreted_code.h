@@ -107,7 +107,7 @@ static __always_inline bool profd_describe_code(struct profd_interpreter *at,
 	__builtin_memset(announced->text_kind, 0, sizeof(announced->text_kind));
 	at->text_used = 0;
 	at->reads = 0;
-	at->deadline_ns = ~0ULL;
+	at->left_ns = ~0ULL;
 	at->codes_tried++;
 	return at->runtime.kind == PROFD_RUNTIME_PHP ? profd_php_describe(at, code)
 						     : profd_python_describe(at, code);

@@ -68,6 +68,9 @@
 #define PROFD_MAX_CHAIN_READS 1024
 /* The clock takes 20 ns: it is asked at one of so many reads. A power of two. */
 #define PROFD_READS_OF_CLOCK 8
+/* The most that these are charged. So many reads seldom take longer: what does is mostly an
+ * interrupt, or a hypervisor that took the CPU away, which must not cut an honest stack. */
+#define PROFD_MAX_CHARGE_NS (PROFD_MAX_CHAIN_NS / 4)
 /* Of one tick. A read that faults costs 0.8 us: it ends the chain, or the description of a code
  * object. */
 #define PROFD_MAX_FAILED_READS 6
@@ -144,7 +147,8 @@ struct profd_interpreter {
 	__u32 codes_tried; /* code objects that the tick has described */
 	__u32 code_bytes;  /* and the bytes of those that were sent */
 
-	__u64 deadline_ns;  /* of the reads */
+	__u64 left_ns;	    /* of the time that reads may take */
+	__u64 clock_ns;	    /* when the clock was asked last */
 	__u64 codes_ns;	    /* how long the announcements may take */
 	__u64 codes_end_ns; /* when no more code objects are described */
 
@@ -178,6 +182,23 @@ struct profd_interpreter {
 
 /* To be used by the interpreters' headers alone. */
 
+/* Charges the time since the clock was asked last. False: none is left. */
+static __always_inline bool profd_charge_time(struct profd_interpreter *at)
+{
+	__u64 now = profd_clock_ns();
+	__u64 took = now - at->clock_ns;
+
+	if (took > PROFD_MAX_CHARGE_NS)
+		took = PROFD_MAX_CHARGE_NS;
+	at->clock_ns = now;
+	if (took >= at->left_ns) {
+		at->left_ns = 0;
+		return false;
+	}
+	at->left_ns -= took;
+	return true;
+}
+
 /* As profd_read_user(), within the limits of the tick. */
 static __always_inline bool profd_chain_read(struct profd_interpreter *at, void *to, __u32 bytes,
 					     __u64 address)
@@ -185,7 +206,7 @@ static __always_inline bool profd_chain_read(struct profd_interpreter *at, void 
 	if (at->reads >= PROFD_MAX_CHAIN_READS || at->failed_reads >= PROFD_MAX_FAILED_READS)
 		return false;
 	at->reads++;
-	if (!(at->reads & (PROFD_READS_OF_CLOCK - 1)) && profd_clock_ns() > at->deadline_ns) {
+	if (!(at->reads & (PROFD_READS_OF_CLOCK - 1)) && !profd_charge_time(at)) {
 		at->reads = PROFD_MAX_CHAIN_READS; /* none is left */
 		return false;
 	}

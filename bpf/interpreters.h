@@ -37,7 +37,8 @@ static __always_inline void profd_reset_chain(struct profd_interpreter *at)
 	at->codes_tried = 0;
 	at->code_bytes = 0;
 	at->codes_ns = 0;
-	at->deadline_ns = profd_clock_ns() + PROFD_MAX_CHAIN_NS;
+	at->left_ns = PROFD_MAX_CHAIN_NS;
+	at->clock_ns = profd_clock_ns();
 	at->window_start = 0;
 	at->window_low = ~0ULL;
 	at->last_read = 0;
@@ -108,10 +109,8 @@ static __always_inline __u32 profd_begin_chain(struct profd_interpreter *at)
 /* Leaves to the announcements what the walk has not taken. */
 static __always_inline void profd_leave_time(struct profd_interpreter *at)
 {
-	__u64 end = at->deadline_ns + PROFD_MAX_CODES_NS;
-	__u64 now = profd_clock_ns();
-
-	at->codes_ns = now < end ? end - now : 0;
+	profd_charge_time(at);
+	at->codes_ns = at->left_ns + PROFD_MAX_CODES_NS;
 }
 
 /* The boundary of a segment. */

@@ -128,7 +128,8 @@ class Python {
     image_now = &image_;
     announced_now.clear();
     clock_now = 0;
-    at_->deadline_ns = PROFD_MAX_CHAIN_NS;
+    at_->left_ns = PROFD_MAX_CHAIN_NS;
+    at_->clock_ns = 0;
     std::memcpy(at_->layout.words, &layout_, sizeof(layout_));
     at_->runtime.kind = PROFD_RUNTIME_PYTHON;
     at_->runtime.code_type = kCodeType;
@@ -706,11 +707,21 @@ TEST(InterpreterDepthTest, RecursionIsWalkedToTheLimitOfFramesBefore311) {
   }
 }
 
+// A hypervisor may take the CPU away between two reads.
+TEST(InterpreterDepthTest, AClockThatJumpsOnceEndsNoChain) {
+  Python python(10);
+  make_two_loops(python);
+  python.at().reads = PROFD_READS_OF_CLOCK - 1;
+  clock_now = 1'000'000'000;
+  EXPECT_EQ(python.walk(), "f+3 |100 g+5 |200 h+1 |300");
+  EXPECT_LE(python.at().left_ns, PROFD_MAX_CHAIN_NS - PROFD_MAX_CHARGE_NS);
+}
+
 TEST(InterpreterDepthTest, AClockThatRunsFastEndsTheChain) {
   Python python(10);
   make_two_loops(python);
   python.at().reads = 2 * PROFD_READS_OF_CLOCK - 4;  // to the leaf frame it takes three
-  python.at().deadline_ns = 0;
+  python.at().left_ns = 0;
   EXPECT_EQ(python.walk(), "");
   EXPECT_EQ(python.at().end, PROFD_CHAIN_FRAME_LIMIT);
   EXPECT_EQ(python.at().failed_reads, 0U);
@@ -743,7 +754,7 @@ Described describe_code(Python& python, std::uint64_t code) {
   at.text_used = 0;
   at.reads = 0;
   at.failed_reads = 0;
-  at.deadline_ns = ~0ULL;
+  at.left_ns = ~0ULL;
   at.announced = {};
   Described described{.is_described = profd_python_describe(&at, code), .texts = {}};
   std::size_t used = 0;

@@ -54,7 +54,8 @@ class Php {
     image_now = &image_;
     announced_now.clear();
     clock_now = 0;
-    at_->deadline_ns = PROFD_MAX_CHAIN_NS;
+    at_->left_ns = PROFD_MAX_CHAIN_NS;
+    at_->clock_ns = 0;
     std::memcpy(at_->layout.words, &layout_, sizeof(layout_));
     at_->runtime.kind = PROFD_RUNTIME_PHP;
     at_->is_first_thread = 1;
@@ -434,7 +435,7 @@ DescribedPhp describe_php(Php& php, std::uint64_t function) {
   at.text_used = 0;
   at.reads = 0;
   at.failed_reads = 0;
-  at.deadline_ns = ~0ULL;
+  at.left_ns = ~0ULL;
   at.announced = {};
   DescribedPhp described{.is_described = profd_php_describe(&at, function), .texts = {}};
   std::size_t used = 0;
