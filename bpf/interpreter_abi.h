@@ -69,7 +69,10 @@ struct profd_runtime {
 	__u8 kind;   /* profd_runtime_kind; PROFD_RUNTIME_NONE: the entry is unused */
 	__u8 layout; /* a number in profd_layouts */
 	__u8 libc;   /* profd_libc */
-	__u8 reserved[7];
+	/* How much of the loop's start is behind its entry alone, where the layout has a prologue.
+	 * 0: it is unknown. */
+	__u8 prologue;
+	__u8 reserved[6];
 };
 
 /* The layout of one version. What its bytes mean, the interpreter's own header says. */

@@ -26,8 +26,12 @@ profd_python_of(const struct profd_interpreter *at)
 static __always_inline bool profd_python_is_in_prologue(const struct profd_interpreter *at,
 							const struct profd_python_layout *layout)
 {
+	__u64 bytes = at->runtime.prologue;
+
+	if (!bytes)
+		bytes = PROFD_PYTHON_PROLOGUE_BYTES;
 	return layout->has_prologue && at->is_leaf &&
-	       at->leaf_ip - at->runtime.loop[0].start < PROFD_PYTHON_PROLOGUE_BYTES &&
+	       at->leaf_ip - at->runtime.loop[0].start < bytes &&
 	       at->cframe - at->leaf_sp < at->leaf_cfa - at->leaf_sp;
 }
 

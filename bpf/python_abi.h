@@ -66,7 +66,8 @@ struct profd_python_layout {
 	/* 1: frames of Python functions lie in one growing stack, a caller below its callee. */
 	__u8 frames_are_near;
 	/* 1: at the entry of the loop the cframe is linked before its frame is set (3.11, 3.12). In
-	 * the first PROFD_PYTHON_PROLOGUE_BYTES of it, the cframe before is the one that counts. */
+	 * the profd_runtime.prologue of a file, or as many bytes as this if it is unknown, the
+	 * cframe before is the one that counts. */
 	__u8 has_prologue;
 	__u8 reserved[3];
 };

@@ -6,6 +6,7 @@
 
 #include "formats/elf/exported_symbols.h"
 #include "formats/python/layouts.h"
+#include "formats/python/prologue.h"
 #include "formats/unwind/other_part.h"
 
 namespace profd {
@@ -39,6 +40,7 @@ constexpr std::string_view kCookie = "xdebugpy";       // of struct _Py_DebugOff
 constexpr std::uint64_t kBasicsizeInType = 32;         // PyTypeObject.tp_basicsize
 constexpr unsigned kFirstWithCurrentState = 12;
 constexpr std::size_t kMaxDebugOffsets = 1024;
+constexpr std::uint64_t kMaxLoopBytes = std::uint64_t{1} << 20;
 
 // How struct _Py_DebugOffsets begins, in each version that has it.
 struct DebugHeader {
@@ -94,6 +96,9 @@ class PythonRecognition {
     runtime.layout = python::layout_number(minor_);
     runtime.code_type = symbols_[kCodeTypeSymbol]->st_value;
     if (!find_loop(runtime)) return RuntimeVerdict::kMalformed;
+    const std::uint64_t loop_bytes = std::min<std::uint64_t>(runtime.loop[0].bytes, kMaxLoopBytes);
+    runtime.prologue =
+        python::find_prologue(file_.read(runtime.loop[0].start, loop_bytes), version_->layout);
     const auto libc = find_libc();
     if (!libc || !find_slots(runtime)) return RuntimeVerdict::kNoThreadState;
     runtime.libc = *libc;

@@ -1,7 +1,6 @@
 #include "formats/unwind/other_part.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "formats/unwind/cfi_entries.h"
 #include "formats/unwind/cfi_functions.h"
+#include "formats/unwind/jumps.h"
 
 namespace profd {
 namespace {
@@ -23,25 +23,13 @@ constexpr std::uint64_t kMaxFunctionOfParts = std::uint64_t{1} << 20;
 constexpr std::size_t kMaxFrameBytes = std::size_t{24} << 20;  // of .eh_frame, as for rows
 constexpr std::size_t kPltStartBytes = 16;
 
-// The length of a jump with a distance of 4 bytes, up to this; 0: none is here.
-std::size_t bytes_before_distance(std::string_view code) {
-  if (code[0] == '\xe9') return 1;
-  const bool is_conditional = code.size() > 1 && code[0] == '\x0f' && (code[1] & '\xf0') == '\x80';
-  return is_conditional ? 2 : 0;
-}
-
 // The targets of the jumps out of the function that are in code, as sorted offsets in the file.
 std::vector<std::uint64_t> targets_of(const CodeFile& file, std::string_view code,
                                       std::uint64_t vaddr) {
   std::vector<std::uint64_t> targets;
-  for (std::size_t at = 0; at < code.size(); ++at) {
-    const std::size_t before = bytes_before_distance(code.substr(at));
-    if (before == 0 || code.size() - at < before + sizeof(std::int32_t)) continue;
-    std::int32_t distance = 0;
-    std::memcpy(&distance, code.data() + at + before, sizeof distance);
-    const std::uint64_t target =
-        vaddr + at + before + sizeof distance + static_cast<std::uint64_t>(std::int64_t{distance});
-    if (target >= vaddr && target - vaddr < code.size()) continue;
+  for (const CodeJump& jump : find_jumps(code)) {
+    if (jump.target >= 0 && static_cast<std::uint64_t>(jump.target) < code.size()) continue;
+    const std::uint64_t target = vaddr + static_cast<std::uint64_t>(jump.target);
     if (const auto offset = file.code().offset_of(target)) targets.push_back(*offset);
   }
   std::ranges::sort(targets);

@@ -520,11 +520,12 @@ TEST(InterpreterPrologueTest, FramesAreDroppedUnlessTheNextLoopHasTheirCframe) {
 }
 
 TEST(InterpreterPrologueTest, OutsideOfItTheCurrentCframeCounts) {
-  for (const int mutation : {0, 1, 2}) {
+  for (const int mutation : {0, 1, 2, 3}) {
     Python python(11);
     make_two_loops(python);
     python.at().is_leaf = mutation == 0 ? 0 : 1;
     python.at().leaf_ip = mutation == 1 ? kLoop + 0x100 : kLoop + 0x40;
+    if (mutation == 3) python.at().runtime.prologue = 0x40;
     python.at().leaf_sp = kStack + 0x40;
     python.at().leaf_cfa = mutation == 2 ? kStack + 0x100 : kStack + 0x140;
     EXPECT_EQ(python.walk(), "f+3 g+5 |100 h+1 |200") << mutation;

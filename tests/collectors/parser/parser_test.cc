@@ -544,6 +544,7 @@ TEST(ParserRuntimeTest, ChecksTheRuntimeOfAChild) {
                   .kind = PROFD_RUNTIME_PYTHON,
                   .layout = 4,
                   .libc = PROFD_LIBC_MUSL,
+                  .prologue = 0x76,
                   .reserved = {}};
   const auto found = runtime_of_child(good);
   ASSERT_TRUE(found) << found.error().message;

@@ -329,6 +329,7 @@ TEST(RecognizePythonTest, TheInterpretersOfThisHostAreRecognized) {
     EXPECT_TRUE(expected.starts_with(text_of(found))) << text_of(found) << ", not " << expected;
     EXPECT_EQ(found.runtime.layout, minor - 7);
     EXPECT_NE(found.runtime.loop[0].bytes, 0U);
+    EXPECT_EQ(found.runtime.prologue != 0, minor == 11 || minor == 12);
     // Debian's: all of them have a part of 9 KB or more elsewhere.
     if (live.file == live.program && minor >= 9) {
       EXPECT_GT(found.runtime.loop[1].bytes, 4096U);
