@@ -155,7 +155,8 @@ void members(auto& wire, sandbox::Is<FoundRuntime> auto& found) {
   wire(found.verdict)(found.kind)(found.version);
   wire(runtime.bias)(runtime.code_type)(runtime.slot);
   for (auto& part : runtime.loop) wire(part.start)(part.bytes);
-  wire(runtime.slot_add)(runtime.slot_form)(runtime.kind)(runtime.layout)(runtime.libc);
+  wire(runtime.slot_add)(runtime.slot_form)(runtime.kind)(runtime.layout)(runtime.libc)(
+      runtime.prologue);
 }
 
 void members(auto& wire, sandbox::Is<RawText> auto& text) { wire(text.bytes)(text.kind); }
