@@ -57,10 +57,10 @@
  * process, so a number of reads alone would be too small for honest stacks, or too large for forged
  * ones. An object may set its own before it includes this header. */
 #ifndef PROFD_MAX_CHAIN_NS
-#define PROFD_MAX_CHAIN_NS 40000
+#define PROFD_MAX_CHAIN_NS 50000
 /* Of its announcements, and what the walk left of its own time: 55 us for both, and what the last
  * code object takes longer. */
-#define PROFD_MAX_CODES_NS 15000
+#define PROFD_MAX_CODES_NS 5000
 #define PROFD_MAX_CODES_OF_TICK 32
 #define PROFD_MAX_CODE_BYTES_OF_TICK 16384
 #endif

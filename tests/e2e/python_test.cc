@@ -218,7 +218,7 @@ TEST_F(PythonTest, DeepStacksKeepTheirLeafMostFrames) {
       judged += sample.samples;
     }
     EXPECT_GT(judged, 300);
-    // 512 frames take most of the time that a walk has, some of which a hypervisor may take.
+    // 512 frames take most of the time that a walk has, of which a hypervisor may take some.
     EXPECT_LE(out_of_time, depth == 900 ? judged / 20 : 0);
   }
 }
