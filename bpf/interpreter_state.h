@@ -52,10 +52,10 @@
 #define PROFD_CHAIN_WINDOW_BYTES PROFD_CHAIN_PAGE_BYTES
 #define PROFD_NEAR_WINDOW_BYTES 1024
 
-/* Of the walk of one tick, without announcements. A stack of 46 frames takes 5 us; recursion is cut
- * off at PROFD_MAX_INTERPRETED_FRAMES before this time is over. How long a read takes is up to the
- * process, so a number of reads alone would be too small for honest stacks, or too large for forged
- * ones. An object may set its own before it includes this header. */
+/* Of the walk of one tick, without announcements. A stack of 46 frames takes 5 us, and one of
+ * PROFD_MAX_INTERPRETED_FRAMES about this time. How long a read takes is up to the process, so a
+ * number of reads alone would be too small for honest stacks, or too large for forged ones. An
+ * object may set its own before it includes this header. */
 #ifndef PROFD_MAX_CHAIN_NS
 #define PROFD_MAX_CHAIN_NS 50000
 /* Of its announcements, and what the walk left of its own time: 55 us for both, and what the last

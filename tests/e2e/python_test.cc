@@ -197,7 +197,10 @@ TEST_F(PythonTest, FramesOfALibraryLieBetweenSegments) {
   EXPECT_GT(in_order, 200);
 }
 
-// The leaf-most ones stay.
+constexpr std::size_t kLeastDepth = 256;
+
+// The leaf-most ones stay: as many as a stack may have, or as a walk has time for, which on a
+// virtual machine may be fewer.
 TEST_F(PythonTest, DeepStacksKeepTheirLeafMostFrames) {
   for (const std::size_t depth : {std::size_t{20}, std::size_t{200}, std::size_t{900}}) {
     SCOPED_TRACE(depth);
@@ -206,20 +209,17 @@ TEST_F(PythonTest, DeepStacksKeepTheirLeafMostFrames) {
     const PythonTruth truth = PythonTruth::parse(recorded_.out);
     const NamesAndLines whole = names_and_lines(truth.cases.front().stack);
     ASSERT_GT(whole.size(), depth);
-    const std::size_t limit = std::min(whole.size(), std::size_t{PROFD_MAX_INTERPRETED_FRAMES});
+    const std::size_t least = std::min(whole.size(), kLeastDepth);
     std::int64_t judged = 0;
-    std::int64_t out_of_time = 0;
     for (const PythonSample& sample : samples.all()) {
       const NamesAndLines stack = names_and_lines(sample.python);
       if (stack.empty() || stack.front() != whole.front()) continue;
-      if (stack.size() < limit) out_of_time += sample.samples;
-      ASSERT_LE(stack.size(), whole.size()) << sample.text();
+      ASSERT_GE(stack.size(), least) << sample.text();
+      ASSERT_LE(stack.size(), std::min(whole.size(), std::size_t{PROFD_MAX_INTERPRETED_FRAMES}));
       ASSERT_TRUE(std::equal(stack.begin(), stack.end(), whole.begin())) << text_of_stack(stack);
       judged += sample.samples;
     }
     EXPECT_GT(judged, 300);
-    // 512 frames take most of the time that a walk has, of which a hypervisor may take some.
-    EXPECT_LE(out_of_time, depth == 900 ? judged / 20 : 0);
   }
 }
 
