@@ -199,24 +199,24 @@ bool AnchorWalk::goes_by_loop() const {
   return boundary != rest.end() && boundary->value == 0;
 }
 
-void weave(std::span<const std::uint64_t> native, bool is_complete, const InterpretedStack& stack,
+void weave(const NativeUserFrames& native, const InterpretedStack& stack,
            const NumberOfCode& number_of, const IsLoop& is_loop, std::vector<std::uint64_t>& words,
            WeaveCounts& counts) {
   words.clear();
-  words.reserve(native.size() + stack.entries.size());
+  words.reserve(native.words.size() + stack.entries.size());
   const Entries entries(stack.entries);
   std::vector<StackSegment> segments = segments_of(entries);
-  const bool from_root =
-      may_pair_from_root(stack, is_complete, segments) && pair_from_root(native, is_loop, segments);
-  if (!from_root) pair_by_boundaries(native, entries, is_loop, segments);
+  const bool from_root = may_pair_from_root(stack, native.is_complete, segments) &&
+                         pair_from_root(native.words, is_loop, segments);
+  if (!from_root) pair_by_boundaries(native.words, entries, is_loop, segments);
   Weaver weaver(number_of, words, counts);
-  add_all(native, entries, segments, weaver);
+  add_all(native.words, entries, segments, weaver);
   ++counts.stacks;
   counts.unanchored +=
       static_cast<std::uint64_t>(std::ranges::count_if(segments, [](const StackSegment& segment) {
         return segment.loop == kNotOnStack && segment.has_frames();
       }));
-  counts.loops_without_segment += loops_without_segment(native, from_root, segments, is_loop);
+  counts.loops_without_segment += loops_without_segment(native.words, from_root, segments, is_loop);
 }
 
 }  // namespace profd

@@ -60,11 +60,16 @@ using NumberOfCode = std::function<std::uint32_t(std::uint64_t id)>;
 // Whether a native frame is the loop of an interpreter that is known.
 using IsLoop = std::function<bool(std::uint64_t word)>;
 
+struct NativeUserFrames {
+  std::span<const std::uint64_t> words;
+  bool is_complete = false;  // they reach the entry of the thread
+};
+
 // Fills `words` with the woven user frames. Where the interpreter has no anchors and the stack is
-// complete (reached its entry), its loops are paired from the outermost one, unless there are more
-// than segments; else as the boundaries say. The loop of a segment in which the chain ended, before
-// its boundary, is the next one. `words` keeps its memory from call to call.
-void weave(std::span<const std::uint64_t> native, bool is_complete, const InterpretedStack& stack,
+// complete, its loops are paired from the outermost one, unless there are more than segments; else
+// as the boundaries say. The loop of a segment in which the chain ended, before its boundary, is
+// the next one. `words` keeps its memory from call to call.
+void weave(const NativeUserFrames& native, const InterpretedStack& stack,
            const NumberOfCode& number_of, const IsLoop& is_loop, std::vector<std::uint64_t>& words,
            WeaveCounts& counts);
 

@@ -270,7 +270,7 @@ void Unwinding::pass_woven(const SampleView& sample, const InterpretedStack& sta
   const std::uint32_t user = files_.user_of(sample.process);
   LoopsOfSample loops(mappings_, *runtimes_, sample.process);
   weave(
-      sample.user_frames, reached_entry(sample.user_end), stack,
+      {.words = sample.user_frames, .is_complete = reached_entry(sample.user_end)}, stack,
       [&](std::uint64_t id) { return codes_->number_of(sample.process, id, user); },
       [&](std::uint64_t word) { return loops.is_loop(word); }, woven_, woven_counts_);
   words_.assign(sample.kernel_frames.begin(), sample.kernel_frames.end());
@@ -470,7 +470,7 @@ void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
   if (is_worth_another_load(reason)) {
     MappedCode later = file;
     later.runtime = 0;  // the number may be another file's by then
-    late_tables_.add(file.key, file.payer, std::move(later), Clock::now());
+    late_tables_.add(file.key, file.payer, later, Clock::now());
   } else {
     late_tables_.remove(file.key);
   }

@@ -77,8 +77,10 @@ void put_in_order(std::vector<InterpretedLine>& lines) {
   std::ranges::sort(lines, [](const InterpretedLine& a, const InterpretedLine& b) {
     return std::pair(a.position, a.line) < std::pair(b.position, b.line);
   });
-  const auto rest = std::ranges::unique(lines, {}, &InterpretedLine::position);
-  lines.erase(rest.begin(), rest.end());
+  const auto have_one_unit = [](const InterpretedLine& a, const InterpretedLine& b) {
+    return a.position == b.position;
+  };
+  lines.erase(std::unique(lines.begin(), lines.end(), have_one_unit), lines.end());
   if (lines.size() > kMaxInterpretedLines) lines.resize(kMaxInterpretedLines);
 }
 

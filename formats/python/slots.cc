@@ -43,6 +43,9 @@ struct RegisterValue {
 };
 using RegisterValues = std::array<RegisterValue, kRegisters>;
 
+// A byte in two's complement.
+std::int64_t sign_extended(std::uint8_t byte) { return std::int64_t{byte} - (byte >> 7 << 8); }
+
 std::int64_t sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -227,7 +230,7 @@ class InstructionReader {
     made_.has_base = has_base;
     made_.operand = static_cast<std::uint8_t>(rm | (rex_ & 1U) << 3);
     if (mode == 1) {
-      made_.displacement = static_cast<std::int8_t>(cursor_.read<std::uint8_t>());
+      made_.displacement = sign_extended(cursor_.read<std::uint8_t>());
     } else if (mode == 2 || !has_base) {
       made_.displacement = static_cast<std::int32_t>(cursor_.read<std::uint32_t>());
     }
@@ -240,7 +243,7 @@ class InstructionReader {
     } else if (form == Form::kInt || form == Form::kOperandInt) {
       made_.immediate = static_cast<std::int32_t>(cursor_.read<std::uint32_t>());
     } else if (form == Form::kByte || form == Form::kOperandByte) {
-      made_.immediate = static_cast<std::int8_t>(cursor_.read<std::uint8_t>());
+      made_.immediate = sign_extended(cursor_.read<std::uint8_t>());
     }
   }
 

@@ -82,7 +82,7 @@ TEST_P(WovenStackTest, HasTheFramesInTheirOrder) {
   std::vector<std::uint64_t> words = {1, 2, 3};  // those of an earlier call
   WeaveCounts counts;
   weave(
-      native, row.is_complete, stack,
+      {.words = native, .is_complete = row.is_complete}, stack,
       [](std::uint64_t id) { return static_cast<std::uint32_t>(id); },
       [&row](std::uint64_t word) { return row.loops.contains(index_of(word)); }, words, counts);
   EXPECT_EQ(text_of_words(words), row.expected);
@@ -192,8 +192,8 @@ InterpretedFrame only_frame(const profd_interpreted_entry& entry, std::uint32_t 
   stack.entries = {entry};
   std::vector<std::uint64_t> words;
   weave(
-      {}, false, stack, [number](std::uint64_t) { return number; },
-      [](std::uint64_t) { return false; }, words, counts);
+      {}, stack, [number](std::uint64_t) { return number; }, [](std::uint64_t) { return false; },
+      words, counts);
   EXPECT_EQ(words.size(), 1U);
   EXPECT_TRUE(InterpretedFrame::is(words.at(0)));
   return InterpretedFrame::from_word(words.at(0));
