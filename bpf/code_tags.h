@@ -49,7 +49,11 @@ static __always_inline void profd_set_announced(struct profd_code_tags *tags, __
 		way = 2;
 	else if (!tags->tags[set + 3])
 		way = 3;
-	tags->tags[set + way] = profd_code_tag(id);
+	__u64 place = set + way;
+
+	barrier_var(place); /* otherwise clang drops the mask, whose bound Linux 6.1 wants */
+	place &= PROFD_CODE_SETS * PROFD_CODE_WAYS - 1;
+	tags->tags[place] = profd_code_tag(id);
 }
 
 _Static_assert(PROFD_CODE_WAYS == 4, "the ways of a set are written out");

@@ -199,9 +199,8 @@ static __always_inline bool profd_charge_time(struct profd_interpreter *at)
 	return true;
 }
 
-/* As profd_read_user(), within the limits of the tick. */
-static __always_inline bool profd_chain_read(struct profd_interpreter *at, void *to, __u32 bytes,
-					     __u64 address)
+/* Whether the limits of the tick leave one more read, which is counted. */
+static __always_inline bool profd_may_read(struct profd_interpreter *at)
 {
 	if (at->reads >= PROFD_MAX_CHAIN_READS || at->failed_reads >= PROFD_MAX_FAILED_READS)
 		return false;
@@ -210,10 +209,24 @@ static __always_inline bool profd_chain_read(struct profd_interpreter *at, void 
 		at->reads = PROFD_MAX_CHAIN_READS; /* none is left */
 		return false;
 	}
+	return true;
+}
+
+/* As profd_read_user(), behind profd_may_read(). */
+static __always_inline bool profd_read_counted(struct profd_interpreter *at, void *to, __u32 bytes,
+					       __u64 address)
+{
 	if (profd_read_user(to, bytes, address))
 		return true;
 	at->failed_reads++;
 	return false;
+}
+
+/* As profd_read_user(), within the limits of the tick. */
+static __always_inline bool profd_chain_read(struct profd_interpreter *at, void *to, __u32 bytes,
+					     __u64 address)
+{
+	return profd_may_read(at) && profd_read_counted(at, to, bytes, address);
 }
 
 /* Notes that the chain ends since profd_chain_read() returned false. */
@@ -363,11 +376,14 @@ static __always_inline bool profd_add_text(struct profd_interpreter *at, __u32 w
 	__u64 bytes = (count > limit ? limit + 1 : count) * width;
 	__u8 is_cut = bytes > limit;
 
+	if (bytes && !profd_may_read(at))
+		return false;
+	/* Behind all calls: what clang saves to the stack before has no bound for Linux 6.1. */
 	barrier_var(bytes);
 	if (bytes > limit)
 		bytes = limit;
 	barrier_var(used);
-	if (bytes && !profd_chain_read(at, at->texts + (used & 2047), (__u32)bytes, address))
+	if (bytes && !profd_read_counted(at, at->texts + (used & 2047), (__u32)bytes, address))
 		return false;
 	at->text_used = (__u32)(used + bytes);
 	at->announced.text_bytes[which] = (__u16)bytes;
