@@ -24,7 +24,7 @@ def compare_through_c(callee):
 
 def main():
     cases = Cases()
-    cases.run(compare_through_c, 1)
+    cases.run(compare_through_c, 4)
     cases.print()
 
 

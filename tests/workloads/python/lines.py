@@ -296,7 +296,7 @@ def main():
     cases = Cases()
     for function in (plain, over_lines, second_argument, in_loop, in_condition, in_loop_header, behind_many_lines,
                      in_finally, in_handler, at_end_of_with, in_lambda, in_comprehension, in_default, in_class_body,
-                     in_chain, long_function(500), one_line_of_many_units(300)):
+                     in_chain, long_function(430), one_line_of_many_units(300)):
         cases.run(function)
     cases.print()
 
