@@ -96,9 +96,7 @@ class PythonRecognition {
     runtime.layout = python::layout_number(minor_);
     runtime.code_type = symbols_[kCodeTypeSymbol]->st_value;
     if (!find_loop(runtime)) return RuntimeVerdict::kMalformed;
-    const std::uint64_t loop_bytes = std::min<std::uint64_t>(runtime.loop[0].bytes, kMaxLoopBytes);
-    runtime.prologue =
-        python::find_prologue(file_.read(runtime.loop[0].start, loop_bytes), version_->layout);
+    if (version_->layout.has_prologue != 0) find_entry(runtime);
     const auto libc = find_libc();
     if (!libc || !find_slots(runtime)) return RuntimeVerdict::kNoThreadState;
     runtime.libc = *libc;
@@ -165,6 +163,12 @@ class PythonRecognition {
     runtime.loop[0] = {.start = static_cast<std::uint32_t>(segment->offset + skipped),
                        .bytes = static_cast<std::uint32_t>(bytes)};
     return true;
+  }
+
+  void find_entry(profd_runtime& runtime) const {
+    const std::uint64_t bytes = std::min<std::uint64_t>(runtime.loop[0].bytes, kMaxLoopBytes);
+    const std::string loop = file_.read(runtime.loop[0].start, bytes);
+    runtime.prologue = python::find_prologue(loop, version_->layout);
   }
 
   // Which libc's threads they are. None: it is a static program of an unknown one. The file does

@@ -108,7 +108,7 @@ TEST_F(MappedFilesTest, OpensAFileOnAnOverlayOfUsersInItsOwnFileSystem) {
   ::munmap(memory_, kPage);
   map_file("lower/object file");
   const auto generation = test::generation_of(path_);
-  if (!generation) GTEST_SKIP() << "needs a directory for temporary files on ext4, xfs or tmpfs";
+  if (!generation) GTEST_SKIP() << "NOT TESTED: temporary files are not on ext4, xfs or tmpfs";
   view_.file.generation = *generation;
   const test::UsersMounts process = map_on_overlay(lower, "object file");
   ASSERT_TRUE(process.is_ready());

@@ -33,7 +33,8 @@ class OpenByNumberTest : public testing::TestWithParam<const char*> {
     ASSERT_EQ(::mount(pattern.c_str(), pattern.c_str(), nullptr, MS_BIND, nullptr), 0);
     std::ofstream(file_path()) << "content";
     const auto generation = test::generation_of(file_path());
-    if (!generation) GTEST_SKIP() << directory_ << " is not on ext4, xfs or tmpfs";
+    if (!generation)
+      GTEST_SKIP() << "NOT TESTED: " << directory_ << " is not on ext4, xfs or tmpfs";
     struct stat status {};
     ASSERT_EQ(::stat(file_path().c_str(), &status), 0);
     key_ = file_key_of(status);
